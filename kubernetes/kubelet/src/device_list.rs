@@ -16,6 +16,7 @@ const UNHEALTHY: &str = "Unhealthy";
 
 /// One device, or one replica of a shared device, as the kubelet counts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct AdvertisedDevice {
     /// Unique within the resource, and not empty. The API limits it to 63 characters, but no kubelet
     /// up to 1.37 checks the length.
@@ -27,7 +28,7 @@ pub struct AdvertisedDevice {
 }
 
 impl AdvertisedDevice {
-    /// A healthy device without a NUMA node.
+    /// A healthy device without a NUMA node. Other devices set these fields afterwards.
     pub fn healthy(id: impl Into<String>) -> Self {
         AdvertisedDevice { id: id.into(), healthy: true, numa_node: None }
     }
@@ -39,6 +40,7 @@ pub struct DeviceList(ListAndWatchResponse);
 
 /// Why a list of devices is not a [`DeviceList`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceListError {
     /// A device has no ID.
     #[error("the ID of a device is empty")]

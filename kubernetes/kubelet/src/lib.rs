@@ -43,6 +43,10 @@ pub use v1beta1::{
     Mount,
 };
 
+/// The versions whose types this crate's interface has: `watch` channels and `Instant`, and the channel
+/// of the clients in [`v1beta1`].
+pub use {tokio, tonic};
+
 /// The version of the device plugin API. Kubelets compare it exactly.
 pub const API_VERSION: &str = "v1beta1";
 

@@ -152,7 +152,7 @@ impl<T: Transport> RegisteredResource<T> {
         let now = Instant::now();
         RegisteredResource {
             node,
-            state: ResourceReadiness::starting(&*resource),
+            state: ResourceReadiness::starting(resource.name()),
             resource,
             lock: None,
             socket: None,

@@ -75,6 +75,7 @@ pub trait Resource: Send + Sync + 'static {
 
 /// A `GetPreferredAllocation` request for one container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PreferredRequest<'a> {
     /// The devices to choose from.
     pub available: &'a [String],
@@ -82,4 +83,12 @@ pub struct PreferredRequest<'a> {
     pub must_include: &'a [String],
     /// How many devices to choose, including those of `must_include`.
     pub size: usize,
+}
+
+impl<'a> PreferredRequest<'a> {
+    /// A request, as the kubelet sends it or for a test.
+    #[must_use]
+    pub fn new(available: &'a [String], must_include: &'a [String], size: usize) -> Self {
+        PreferredRequest { available, must_include, size }
+    }
 }

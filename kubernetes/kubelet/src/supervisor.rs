@@ -34,7 +34,7 @@ const LATE: u64 = 9_999_999_999_999;
 const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
     it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
 
-/// What [`run`] serves. It may change while `run` runs.
+/// What [`run`] serves. It may change while `run` runs. Use `..Served::default()`: fields may be added.
 #[derive(Clone, Default)]
 pub struct Served {
     /// The resources, at least one, each with another name. A resource that is added is registered,
@@ -55,6 +55,7 @@ impl Served {
 
 /// Why [`run`] ended before a shutdown was requested.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The list of resources is empty.
     #[error("no resources to serve")]
@@ -203,7 +204,10 @@ impl<T: Transport> Supervisor<T> {
         self.node.readiness.send_if_modified(|before| {
             let state = |resource: &Arc<dyn Resource>| {
                 let known = before.resources.iter().find(|known| known.name == resource.name());
-                known.cloned().unwrap_or_else(|| ResourceReadiness::starting(&**resource))
+                known.cloned().unwrap_or_else(|| ResourceReadiness {
+                    pending: resource.pending(),
+                    ..ResourceReadiness::starting(resource.name())
+                })
             };
             let now = Readiness {
                 resources: served.resources.iter().map(state).collect(),

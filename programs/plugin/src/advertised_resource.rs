@@ -181,7 +181,7 @@ impl kubelet::Resource for AdvertisedResource {
 
     fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         let set = self.devices.set();
-        let PreferredRequest { available, must_include, size } = request;
+        let PreferredRequest { available, must_include, size, .. } = request;
         devices::preferred_allocation(self.of(&set)?, available, must_include, size)
             .map_err(|error| Status::invalid_argument(error.to_string()))
     }

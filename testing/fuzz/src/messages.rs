@@ -45,12 +45,12 @@ fn check_device_list(bytes: &[u8]) {
     let advertised: Vec<AdvertisedDevice> = message
         .devices
         .into_iter()
-        .map(|device| AdvertisedDevice {
-            healthy: device.id.len() % 2 == 0,
-            numa_node: device
-                .topology
-                .and_then(|topology| u32::try_from(topology.nodes.first()?.id).ok()),
-            id: device.id,
+        .map(|device| {
+            let node = device.topology.and_then(|topology| topology.nodes.first().map(|n| n.id));
+            let mut advertised = AdvertisedDevice::healthy(device.id);
+            advertised.healthy = advertised.id.len() % 2 == 0;
+            advertised.numa_node = node.and_then(|node| u32::try_from(node).ok());
+            advertised
         })
         .collect();
     let ids: HashSet<&str> = advertised.iter().map(|device| &*device.id).collect();

@@ -21,6 +21,7 @@ pub const ANSWER_LIMIT: Duration = Duration::from_millis(1500);
 
 /// Why a status query failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StatusError {
     /// A process listens and does not answer in time, or has no room for one more connection or
     /// call.

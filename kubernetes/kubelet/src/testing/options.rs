@@ -1,6 +1,6 @@
 //! Which kubelet the double imitates.
 
-/// Which kubelet the double imitates.
+/// Which kubelet the double imitates. Use `..Options::default()`: fields may be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The Kubernetes releases whose behavior is imitated.
@@ -27,6 +27,7 @@ impl Default for Options {
 
 /// The Kubernetes releases whose behavior is imitated, where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Release {
     /// Kubernetes 1.26: a plugin is identified only by its resource name. The kubelet completes an
     /// attempt to connect to a plugin even if the plugin stopped waiting.
@@ -40,6 +41,7 @@ pub enum Release {
 
 /// What a kubelet removes from its directory when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Cleanup {
     /// All sockets, including its own (newer releases).
     Sockets,
