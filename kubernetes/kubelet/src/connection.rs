@@ -3,15 +3,20 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
+
+/// How many requests of a connection may be received at the same time. Each may keep a message of
+/// [`MESSAGE_LIMIT`](crate::MESSAGE_LIMIT) bytes in memory until it is complete.
+const REQUESTS: usize = 1;
 
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -23,6 +28,7 @@ pub struct ClosableIo {
     io: Box<dyn ByteStream>,
     closed: BoxFuture<'static, ()>,
     silence: Option<(Duration, Pin<Box<Sleep>>)>,
+    requests: Arc<Semaphore>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -33,7 +39,8 @@ impl ClosableIo {
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let closed = Box::pin(close.clone().cancelled_owned());
-        ClosableIo { io: Box::new(io), closed, silence: None, _permit: None }
+        let requests = Arc::new(Semaphore::new(REQUESTS));
+        ClosableIo { io: Box::new(io), closed, silence: None, requests, _permit: None }
     }
 
     /// The stream, which keeps `permit` and also fails if the peer sends nothing for this time.
@@ -55,9 +62,12 @@ impl ClosableIo {
 }
 
 impl Connected for ClosableIo {
-    type ConnectInfo = ();
+    /// Limits the requests that are received at the same time.
+    type ConnectInfo = Arc<Semaphore>;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.requests)
+    }
 }
 
 impl AsyncRead for ClosableIo {

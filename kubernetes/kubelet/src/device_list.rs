@@ -1,5 +1,7 @@
 //! The device list, shared by all streams that send it.
 
+use std::collections::HashSet;
+
 use prost::Message;
 
 use crate::v1beta1::{Device, ListAndWatchResponse, NumaNode, TopologyInfo};
@@ -14,8 +16,10 @@ const UNHEALTHY: &str = "Unhealthy";
 
 /// One device, or one replica of a shared device, as the kubelet counts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct AdvertisedDevice {
-    /// Unique within the resource.
+    /// Unique within the resource, and not empty. The API limits it to 63 characters, but no kubelet
+    /// up to 1.37 checks the length.
     pub id: String,
     /// Whether the device may be allocated. An unhealthy one counts towards capacity.
     pub healthy: bool,
@@ -24,7 +28,7 @@ pub struct AdvertisedDevice {
 }
 
 impl AdvertisedDevice {
-    /// A healthy device without a NUMA node.
+    /// A healthy device without a NUMA node. Other devices set these fields afterwards.
     pub fn healthy(id: impl Into<String>) -> Self {
         AdvertisedDevice { id: id.into(), healthy: true, numa_node: None }
     }
@@ -34,24 +38,36 @@ impl AdvertisedDevice {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DeviceList(ListAndWatchResponse);
 
-/// The device list exceeds the kubelet's message limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "device list with {devices} devices is {bytes} bytes long; kubelet accepts at most {MESSAGE_LIMIT} bytes"
-)]
-pub struct ListTooLarge {
-    /// The number of devices in the list.
-    pub devices: usize,
-    /// The size of the encoded list, in bytes.
-    pub bytes: usize,
+/// Why a list of devices is not a [`DeviceList`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceListError {
+    /// A device has no ID.
+    #[error("the ID of a device is empty")]
+    EmptyId,
+    /// Two devices have the same ID. A kubelet would count them as one.
+    #[error("duplicate device `{0}`")]
+    DuplicateId(String),
+    /// The list exceeds [`MESSAGE_LIMIT`].
+    #[error(
+        "device list with {devices} devices is {bytes} bytes long; kubelet accepts at most {MESSAGE_LIMIT} bytes"
+    )]
+    TooLarge {
+        /// The number of devices in the list.
+        devices: usize,
+        /// The size of the encoded list, in bytes.
+        bytes: usize,
+    },
 }
 
 impl DeviceList {
     /// A list of devices, in the order given.
     ///
     /// # Errors
-    /// The encoded list is larger than [`MESSAGE_LIMIT`].
-    pub fn new(devices: impl IntoIterator<Item = AdvertisedDevice>) -> Result<Self, ListTooLarge> {
+    /// An ID is empty or not unique, or the encoded list is larger than [`MESSAGE_LIMIT`].
+    pub fn new(
+        devices: impl IntoIterator<Item = AdvertisedDevice>,
+    ) -> Result<Self, DeviceListError> {
         let topology = |node: u32| TopologyInfo { nodes: vec![NumaNode { id: node.into() }] };
         let devices = devices.into_iter().map(|device| Device {
             id: device.id,
@@ -61,7 +77,16 @@ impl DeviceList {
         let message = ListAndWatchResponse { devices: devices.collect() };
         let bytes = message.encoded_len();
         if bytes > MESSAGE_LIMIT {
-            return Err(ListTooLarge { devices: message.devices.len(), bytes });
+            return Err(DeviceListError::TooLarge { devices: message.devices.len(), bytes });
+        }
+        let mut ids = HashSet::new();
+        for Device { id, .. } in &message.devices {
+            if id.is_empty() {
+                return Err(DeviceListError::EmptyId);
+            }
+            if !ids.insert(id) {
+                return Err(DeviceListError::DuplicateId(id.clone()));
+            }
         }
         Ok(DeviceList(message))
     }
@@ -82,7 +107,7 @@ mod tests {
     use super::*;
 
     /// A list whose message is exactly `bytes` bytes long.
-    fn list_of_size(bytes: usize) -> Result<DeviceList, ListTooLarge> {
+    fn list_of_size(bytes: usize) -> Result<DeviceList, DeviceListError> {
         // The device: key 1 + length 4. In it the id: key 1 + length 4. The health: 2 + 7.
         DeviceList::new([AdvertisedDevice::healthy("x".repeat(bytes - 1 - 4 - 1 - 4 - 2 - 7))])
     }
@@ -91,10 +116,18 @@ mod tests {
     fn accepts_a_list_up_to_the_message_limit() {
         assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().message().encoded_len(), MESSAGE_LIMIT);
         let error = list_of_size(MESSAGE_LIMIT + 1).unwrap_err();
-        assert_eq!(error, ListTooLarge { devices: 1, bytes: MESSAGE_LIMIT + 1 });
+        assert_eq!(error, DeviceListError::TooLarge { devices: 1, bytes: MESSAGE_LIMIT + 1 });
         assert_eq!(
             error.to_string(),
             "device list with 1 devices is 4194305 bytes long; kubelet accepts at most 4194304 bytes"
         );
+    }
+
+    #[test]
+    fn ids_are_unique_and_not_empty() {
+        let list = |ids: [&str; 3]| DeviceList::new(ids.map(AdvertisedDevice::healthy));
+        assert_eq!(list(["a", "b", "a"]), Err(DeviceListError::DuplicateId("a".to_owned())));
+        assert_eq!(list(["a", "", "b"]), Err(DeviceListError::EmptyId));
+        assert!(list(["a", "A", "b"]).is_ok());
     }
 }

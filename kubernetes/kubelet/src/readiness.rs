@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 use crate::OutdatedContainer;
-use crate::resource::Resource;
 use crate::status::Phase;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
@@ -17,7 +16,8 @@ pub struct Readiness {
     pub notes: StatusNotes,
 }
 
-/// What a plugin reports in its status besides the resources. It makes none of them less ready.
+/// What a plugin reports in its status besides the resources. It makes none of them less ready. Use
+/// `..StatusNotes::default()`: fields may be added.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StatusNotes {
     /// Why the newest configuration is not active, if it is not. The resources are served with the
@@ -43,6 +43,7 @@ impl Readiness {
 
 /// The state of one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ResourceReadiness {
     /// The name of the extended resource.
     pub name: String,
@@ -53,7 +54,7 @@ pub struct ResourceReadiness {
     /// The last error of the phase, with its causes, or the daemon that the resource waits for. Empty
     /// if there was none.
     pub last_error: String,
-    /// Why the devices are not known yet; see [`Resource::pending`].
+    /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
     pub pending: Option<String>,
     /// How many registrations a kubelet accepted, by cause; the causes are words such as
     /// `startup` and `kubelet_replaced`.
@@ -62,13 +63,13 @@ pub struct ResourceReadiness {
 
 impl ResourceReadiness {
     /// The state of a resource that was never registered.
-    pub(crate) fn starting(resource: &dyn Resource) -> Self {
+    pub fn starting(name: impl Into<String>) -> Self {
         ResourceReadiness {
-            name: resource.name().to_owned(),
+            name: name.into(),
             phase: Phase::Starting,
             since: Instant::now(),
             last_error: String::new(),
-            pending: resource.pending(),
+            pending: None,
             registrations: BTreeMap::new(),
         }
     }

@@ -152,7 +152,7 @@ impl<T: Transport> RegisteredResource<T> {
         let now = Instant::now();
         RegisteredResource {
             node,
-            state: ResourceReadiness::starting(&*resource),
+            state: ResourceReadiness::starting(resource.name()),
             resource,
             lock: None,
             socket: None,
@@ -193,7 +193,7 @@ impl<T: Transport> RegisteredResource<T> {
     /// Binds a socket that replaces the present one, which stays until that succeeds.
     async fn bind(&mut self, reason: Reason) -> watch::Receiver<KubeletStream> {
         loop {
-            let path = self.node.new_path(self.resource.socket_prefix());
+            let path = self.node.new_path(&self.resource.socket_prefix());
             let error = match self.node.bind(path.clone()) {
                 Ok((file, listener)) => return self.serve_on(file, listener, reason),
                 Err(error) => error,

@@ -63,12 +63,7 @@ impl RegisterError {
     pub(crate) fn hint(&self) -> Option<&'static str> {
         let RegisterError::Refused(status) = self else { return None };
         let text = status.message();
-        if text.contains("ResourceName") && text.contains("invalid") {
-            Some(
-                "use a resource name of the form `domain/name` that does not contain \
-                 `kubernetes.io` and does not start with `requests.`",
-            )
-        } else if text.contains("API version") {
+        if text.contains("API version") {
             Some("use a kubelet that supports version v1beta1 of the device plugin API")
         } else if text.contains("failed to dial device plugin") {
             Some(

@@ -1,12 +1,13 @@
 //! The interface to the plugin: the trait that it implements for each extended resource.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tonic::Status;
 
 use crate::v1beta1::DevicePluginOptions;
-use crate::{ContainerResponse, DeviceList};
+use crate::{ContainerResponse, DeviceList, default_socket_prefix};
 
 /// One extended resource: what a device plugin implements.
 ///
@@ -14,14 +15,15 @@ use crate::{ContainerResponse, DeviceList};
 /// [`pre_start`](Self::pre_start), they must not block for longer than it takes to check a few files:
 /// they run on the thread that serves everything else. The kubelet shows the message of an error in the pod's events.
 pub trait Resource: Send + Sync + 'static {
-    /// The name of the extended resource, `domain/name`.
+    /// The name of the extended resource, `domain/name`. [`is_extended_resource_name`] has the rules.
+    ///
+    /// [`is_extended_resource_name`]: crate::is_extended_resource_name
     fn name(&self) -> &str;
 
-    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. The
-    /// part of the name behind the domain, unless the plugin chooses another one.
-    fn socket_prefix(&self) -> &str {
-        let name = self.name();
-        name.rsplit_once('/').map_or(name, |(_domain, name)| name)
+    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. Letters,
+    /// digits, `-`, `_` and `.`. [`default_socket_prefix`], unless the plugin chooses another one.
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        default_socket_prefix(self.name()).into()
     }
 
     /// The current device list and its changes. It has one writer and any number of readers.
@@ -56,6 +58,12 @@ pub trait Resource: Send + Sync + 'static {
     }
 
     /// Prepares the devices `ids` before a container starts with them, each time that it starts.
+    /// Kubelets wait 30 seconds for it.
+    ///
+    /// Not for Windows: a kubelet there makes this call before it allocates devices, and fails for
+    /// every container with `no devices found allocated in local cache`, unless its feature gate
+    /// `WindowsCPUAndMemoryAffinity` is on. Prepare the devices in [`allocate`](Self::allocate)
+    /// instead, which is not called again when a container restarts.
     ///
     /// # Errors
     /// The container cannot start.
@@ -67,6 +75,7 @@ pub trait Resource: Send + Sync + 'static {
 
 /// A `GetPreferredAllocation` request for one container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PreferredRequest<'a> {
     /// The devices to choose from.
     pub available: &'a [String],
@@ -74,4 +83,12 @@ pub struct PreferredRequest<'a> {
     pub must_include: &'a [String],
     /// How many devices to choose, including those of `must_include`.
     pub size: usize,
+}
+
+impl<'a> PreferredRequest<'a> {
+    /// A request, as the kubelet sends it or for a test.
+    #[must_use]
+    pub fn new(available: &'a [String], must_include: &'a [String], size: usize) -> Self {
+        PreferredRequest { available, must_include, size }
+    }
 }

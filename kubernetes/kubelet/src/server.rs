@@ -1,14 +1,18 @@
 //! The gRPC server of one socket.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use http::Request;
-use tokio::sync::Semaphore;
+use http_body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, PollSemaphore};
+use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::Server;
 use tower::{Service as _, service_fn};
@@ -25,13 +29,9 @@ use crate::v1beta1::device_plugin_server::DevicePluginServer;
 /// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
 const CONNECTIONS: usize = 8;
 
-/// The calls at the same time on a connection, until the last byte of the response is taken. A
-/// kubelet makes one call besides its stream.
-const CALLS: u32 = 4;
-
-/// How many of these may send their request at the same time; the others wait. Each may keep a
-/// message of [`MESSAGE_LIMIT`] bytes in memory.
-const REQUESTS: usize = 1;
+/// The calls at the same time on a connection, until the last byte of the response is taken; further
+/// ones wait. A kubelet makes all its calls on one connection, for several pods at the same time.
+const CALLS: u32 = 8;
 
 /// The headers of one call, in bytes. A kubelet sends less than 1 KiB.
 const HEADER_BYTES: u32 = 8 * 1024;
@@ -72,6 +72,7 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
         .max_encoding_message_size(MESSAGE_LIMIT);
     let status = StatusServer::from_arc(service);
     let services = service_fn(move |request: Request<Body>| {
+        let request = one_at_a_time(request);
         if request.uri().path().starts_with("/status.v1.Status/") {
             status.clone().call(request)
         } else {
@@ -79,7 +80,6 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
         }
     });
     let serving = Server::builder()
-        .concurrency_limit_per_connection(REQUESTS)
         .max_concurrent_streams(CALLS)
         .http2_max_header_list_size(HEADER_BYTES)
         .initial_stream_window_size(WINDOW)
@@ -95,6 +95,36 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
         () = async { close.cancelled().await; sleep(DRAIN_LIMIT).await } => {
             tracing::debug!(resource, "drain timed out; closed remaining connections");
         }
+    }
+}
+
+/// A request that is received after the earlier ones of its connection.
+fn one_at_a_time(request: Request<Body>) -> Request<Body> {
+    let (parts, body) = request.into_parts();
+    let requests = parts.extensions.get::<Arc<Semaphore>>().expect("every connection has one");
+    let requests = PollSemaphore::new(Arc::clone(requests));
+    Request::from_parts(parts, Body::new(RequestBody { body, requests, permit: None }))
+}
+
+/// A body that holds a permit from its first byte until it is dropped, before the call is handled.
+struct RequestBody {
+    body: Body,
+    requests: PollSemaphore,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl http_body::Body for RequestBody {
+    type Data = <Body as http_body::Body>::Data;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
+        if self.permit.is_none() {
+            self.permit = ready!(self.requests.poll_acquire(cx));
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 }
 

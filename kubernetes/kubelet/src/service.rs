@@ -182,12 +182,9 @@ fn prefer(
         let size = container.allocation_size;
         Status::invalid_argument(format!("invalid allocation size {size}"))
     })?;
-    let preferred = resource.preferred_allocation(PreferredRequest {
-        available: &container.available_device_ids,
-        must_include: &container.must_include_device_ids,
-        size,
-    });
     let included = &container.must_include_device_ids;
+    let request = PreferredRequest::new(&container.available_device_ids, included, size);
+    let preferred = resource.preferred_allocation(request);
     let device_ids = preferred
         .map_err(|error| refusal(resource, "GetPreferredAllocation failed", included, &error))?;
     tracing::debug!(

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,29 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use uds::MAX_PATH_BYTES;
 
 use crate::node::Node;
 use crate::readiness::{Readiness, ResourceReadiness, StatusNotes};
 use crate::registered_resource::keep_registered;
 use crate::resource::Resource;
+use crate::resource_names::is_extended_resource_name;
+use crate::socket_names::{is_prefix, socket_name};
 use crate::transport::{Transport, UnixSockets};
 
 /// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
 /// end, which include the start of the stop and the end of the process.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
-/// What [`run`] serves. It may change while `run` runs.
+/// A time with as many digits as any until the year 2286, in Unix milliseconds.
+const LATE: u64 = 9_999_999_999_999;
+
+/// What to do about a resource that requires `PreStartContainer` on Windows. See
+/// [`Resource::pre_start`].
+const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
+    it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
+
+/// What [`run`] serves. It may change while `run` runs. Use `..Served::default()`: fields may be added.
 #[derive(Clone, Default)]
 pub struct Served {
     /// The resources, at least one, each with another name. A resource that is added is registered,
@@ -44,10 +55,27 @@ impl Served {
 
 /// Why [`run`] ended before a shutdown was requested.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The list of resources is empty.
     #[error("no resources to serve")]
     NoResources,
+    /// A kubelet does not accept the name of a resource: see
+    /// [`is_extended_resource_name`](crate::is_extended_resource_name).
+    #[error(
+        "invalid resource name `{0}`: it must have the form `domain/name`, must not contain \
+         `kubernetes.io/` and must not start with `requests.`"
+    )]
+    InvalidName(String),
+    /// The prefix of a resource's sockets cannot be part of a file name.
+    #[error("invalid socket prefix `{0}`: use letters, digits, `-`, `_` and `.`")]
+    InvalidSocketPrefix(String),
+    /// The path of a socket in the device plugin directory is longer than the operating system
+    /// allows.
+    #[error(
+        "the path of plugin socket `{}` would be longer than {MAX_PATH_BYTES} bytes", .0.display()
+    )]
+    SocketPathTooLong(PathBuf),
     /// Two resources have the same name. A kubelet would treat the second as a replacement of the
     /// first.
     #[error("duplicate resource `{0}`")]
@@ -143,7 +171,7 @@ impl<T: Transport> Supervisor<T> {
     /// before another one serves a resource with the same name.
     fn follow_served(&mut self) -> Result<(), RunError> {
         let served = self.served.borrow_and_update().clone();
-        check(&served.resources)?;
+        check(&self.node.directory, &served.resources)?;
         self.publish(&served);
         for (name, running) in &self.running {
             let is_served = served.resources.iter().any(|r| Arc::ptr_eq(r, &running.resource));
@@ -154,6 +182,14 @@ impl<T: Transport> Supervisor<T> {
         }
         for resource in served.resources {
             if !self.running.contains_key(resource.name()) {
+                if cfg!(windows) && resource.options().pre_start_required {
+                    let (resource, hint) = (resource.name(), NO_PRE_START);
+                    tracing::warn!(
+                        resource,
+                        hint,
+                        "PreStartContainer may fail for every container"
+                    );
+                }
                 let close = CancellationToken::new();
                 let task = keep_registered(self.node.clone(), resource.clone(), close.clone());
                 self.tasks.spawn(task);
@@ -168,7 +204,10 @@ impl<T: Transport> Supervisor<T> {
         self.node.readiness.send_if_modified(|before| {
             let state = |resource: &Arc<dyn Resource>| {
                 let known = before.resources.iter().find(|known| known.name == resource.name());
-                known.cloned().unwrap_or_else(|| ResourceReadiness::starting(&**resource))
+                known.cloned().unwrap_or_else(|| ResourceReadiness {
+                    pending: resource.pending(),
+                    ..ResourceReadiness::starting(resource.name())
+                })
             };
             let now = Readiness {
                 resources: served.resources.iter().map(state).collect(),
@@ -200,13 +239,26 @@ impl<T: Transport> Supervisor<T> {
     }
 }
 
-fn check(resources: &[Arc<dyn Resource>]) -> Result<(), RunError> {
+fn check(directory: &Path, resources: &[Arc<dyn Resource>]) -> Result<(), RunError> {
     if resources.is_empty() {
         return Err(RunError::NoResources);
     }
     let mut names = HashSet::new();
-    match resources.iter().find(|resource| !names.insert(resource.name())) {
-        Some(duplicate) => Err(RunError::Duplicate(duplicate.name().to_owned())),
-        None => Ok(()),
+    for resource in resources {
+        let (name, prefix) = (resource.name(), resource.socket_prefix());
+        if !is_extended_resource_name(name) {
+            return Err(RunError::InvalidName(name.to_owned()));
+        }
+        if !names.insert(name) {
+            return Err(RunError::Duplicate(name.to_owned()));
+        }
+        if !is_prefix(&prefix) {
+            return Err(RunError::InvalidSocketPrefix(prefix.into_owned()));
+        }
+        let socket = directory.join(socket_name(&prefix, LATE));
+        if socket.as_os_str().len() > MAX_PATH_BYTES {
+            return Err(RunError::SocketPathTooLong(socket));
+        }
     }
+    Ok(())
 }

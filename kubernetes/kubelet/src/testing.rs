@@ -4,8 +4,8 @@
 //! [`Options`] selects one. A pod has one container. NUMA alignment, which requires a configured
 //! topology manager, is left out.
 //!
-//! It shares only the generated code, the interface of the host and the connections with the plugin's
-//! side.
+//! It shares only the generated code, the interface of the host, the connections and the rule for
+//! resource names with the plugin's side.
 
 mod allocation;
 mod faults;
@@ -16,7 +16,6 @@ mod options;
 mod pods;
 mod process;
 mod registration;
-mod resource_names;
 
 pub use crate::channel::connect;
 pub use crate::connection::ClosableIo;
@@ -24,6 +23,5 @@ pub use faults::{Faults, RegisterFault, StreamFault};
 pub use kubelet::KubeletDouble;
 pub use manager::ResourceView;
 pub use memory::{Host, InMemory, Inspection, MemoryListener};
-pub use options::{Cleanup, Options, Release};
+pub use options::{AllocationTime, Cleanup, Options, Release};
 pub use pods::{ContainerView, PodRequest};
-pub use resource_names::is_extended_resource_name;

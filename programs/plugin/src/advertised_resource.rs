@@ -3,6 +3,7 @@
 //!
 //! Plans become messages of the device plugin API only here.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -165,8 +166,8 @@ impl kubelet::Resource for AdvertisedResource {
         self.name.as_str()
     }
 
-    fn socket_prefix(&self) -> &str {
-        &self.socket_prefix
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        self.socket_prefix.as_str().into()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
@@ -196,7 +197,7 @@ impl kubelet::Resource for AdvertisedResource {
 
     fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         let set = self.devices.set();
-        let PreferredRequest { available, must_include, size } = request;
+        let PreferredRequest { available, must_include, size, .. } = request;
         devices::preferred_allocation(self.of(&set)?, available, must_include, size)
             .map_err(|error| Status::invalid_argument(error.to_string()))
     }
@@ -355,7 +356,7 @@ mod tests {
             "resources: [{name: a/b, match: {vendor: amd}}, {name: c/d, match: {vendor: intel}}]";
         let prefixes: Vec<String> = advertised("aws-t4-two.yaml", rules)
             .iter()
-            .map(|resource| resource.socket_prefix().to_owned())
+            .map(|resource| resource.socket_prefix().into_owned())
             .collect();
         assert_eq!(prefixes, ["wddm", "mcdm", "directx-rule0", "directx-rule1"]);
     }

@@ -406,14 +406,15 @@ fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
 /// The list of each resource, or the error that the kubelet would refuse it.
 fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
     set.resources.iter().map(|resource| {
-        let slots = resource.slots().map(|slot| AdvertisedDevice {
-            id: slot.id.to_string(),
-            healthy: slot.health.is_healthy(),
-            numa_node: slot.numa_node,
+        let slots = resource.slots().map(|slot| {
+            let mut device = AdvertisedDevice::healthy(slot.id.to_string());
+            device.healthy = slot.health.is_healthy();
+            device.numa_node = slot.numa_node;
+            device
         });
-        DeviceList::new(slots).map_err(|list| {
+        DeviceList::new(slots).map_err(|error| {
             let resource = &resource.spec.name;
-            Failure::usage(anyhow!("the device list of resource {resource} is too large: {list}"))
+            Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
                 .hint(
                     "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                      devices over several resources with `resources:`",

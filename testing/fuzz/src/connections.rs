@@ -3,6 +3,7 @@
 //! The input describes the bytes that a client sends: whole calls, HTTP/2 frames and other
 //! bytes. For any input, nothing in the plugin panics, and the next client gets a response.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -239,8 +240,8 @@ impl Resource for Gpus {
         RESOURCE
     }
 
-    fn socket_prefix(&self) -> &'static str {
-        "gpu"
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        "gpu".into()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {

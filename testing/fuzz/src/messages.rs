@@ -3,6 +3,8 @@
 //! The first byte selects the message type of the rest. A decoded message is the same after
 //! encoding and decoding it again, and a device list has the devices that were advertised.
 
+use std::collections::HashSet;
+
 use kubelet::v1beta1::{
     AllocateRequest, AllocateResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
     PreStartContainerRequest, PreferredAllocationRequest, PreferredAllocationResponse,
@@ -37,21 +39,25 @@ fn check_round_trip<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &
     assert_eq!(M::decode(encoded.as_slice()).as_ref(), Ok(&message));
 }
 
-/// A list has the devices that it was made of.
+/// A list has the devices that it was made of, if each has its own ID.
 fn check_device_list(bytes: &[u8]) {
     let Ok(message) = ListAndWatchResponse::decode(bytes) else { return };
     let advertised: Vec<AdvertisedDevice> = message
         .devices
         .into_iter()
-        .map(|device| AdvertisedDevice {
-            healthy: device.id.len() % 2 == 0,
-            numa_node: device
-                .topology
-                .and_then(|topology| u32::try_from(topology.nodes.first()?.id).ok()),
-            id: device.id,
+        .map(|device| {
+            let node = device.topology.and_then(|topology| topology.nodes.first().map(|n| n.id));
+            let mut advertised = AdvertisedDevice::healthy(device.id);
+            advertised.healthy = advertised.id.len() % 2 == 0;
+            advertised.numa_node = node.and_then(|node| u32::try_from(node).ok());
+            advertised
         })
         .collect();
-    let list = DeviceList::new(advertised.clone()).expect("the list is short");
+    let ids: HashSet<&str> = advertised.iter().map(|device| &*device.id).collect();
+    let are_unique = ids.len() == advertised.len() && !ids.contains("");
+    let list = DeviceList::new(advertised.clone());
+    assert_eq!(list.is_ok(), are_unique);
+    let Ok(list) = list else { return };
     assert_eq!(list.devices().len(), advertised.len());
     for (arrived, advertised) in list.devices().iter().zip(&advertised) {
         let health = if advertised.healthy { "Healthy" } else { "Unhealthy" };

@@ -12,6 +12,7 @@ use crate::text::printable;
 /// Why a list of pods could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct PodResourcesError {
     /// The kind of the failure.
     pub reason: FailureReason,
@@ -23,6 +24,7 @@ pub struct PodResourcesError {
 
 /// The kinds of failures that are counted separately.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum FailureReason {
     /// The kubelet has no endpoint: it is not running, or too old.
     Missing,

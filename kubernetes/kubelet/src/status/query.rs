@@ -21,6 +21,7 @@ pub const ANSWER_LIMIT: Duration = Duration::from_millis(1500);
 
 /// Why a status query failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StatusError {
     /// A process listens and does not answer in time, or has no room for one more connection or
     /// call.
@@ -53,8 +54,9 @@ impl StatusError {
     }
 }
 
-/// The sockets in `directory` that this plugin creates for one of `prefixes`, in a fixed order. A
-/// process that was killed leaves its sockets behind.
+/// The sockets in `directory` that this plugin creates for one of `prefixes`, in a fixed order:
+/// [`default_socket_prefix`](crate::default_socket_prefix) of each resource, unless the plugin chooses
+/// others. A process that was killed leaves its sockets behind.
 pub fn find_sockets(directory: &Path, prefixes: &[&str]) -> io::Result<Vec<PathBuf>> {
     let mut sockets = Vec::new();
     for entry in std::fs::read_dir(directory)? {

@@ -1,6 +1,7 @@
 //! Allocates devices to containers: `allocateContainerResources` and `devicesToAllocate` of
 //! `pkg/kubelet/cm/devicemanager/manager.go`, with the same error messages.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -54,20 +55,31 @@ pub(crate) async fn allocate_pod<T: Transport>(
     Ok(container)
 }
 
-/// `PreStartContainer`, which the kubelet calls only if the plugin requires it.
+/// `callPreStartContainerIfNeeded` for each resource of a pod, of which `allocated` are the devices.
 ///
 /// # Errors
 /// The kubelet's message.
 pub(crate) async fn pre_start<T: Transport>(
     process: &Process<T>,
-    container: &ContainerView,
+    pod: &PodRequest,
+    allocated: &BTreeMap<String, Vec<String>>,
 ) -> Result<(), String> {
-    for (resource, ids) in &container.device_ids {
+    for resource in pod.resources.keys() {
+        if process.with_manager_silently(|manager| manager.healthy(resource)).is_none() {
+            continue;
+        }
         let endpoint = process.with_manager_silently(|manager| manager.endpoint(resource))?;
         if !endpoint.options.pre_start_required {
             continue;
         }
-        let request = PreStartContainerRequest { devices_ids: ids.clone() };
+        let devices_ids = allocated.get(resource).cloned().ok_or_else(|| {
+            let pod = &pod.name;
+            format!(
+                "no devices found allocated in local cache for pod {pod}, container main, resource \
+                 {resource}"
+            )
+        })?;
+        let request = PreStartContainerRequest { devices_ids };
         let mut plugin = endpoint.running(resource)?;
         let started = timeout(PRE_START_LIMIT, plugin.pre_start_container(request)).await;
         let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));

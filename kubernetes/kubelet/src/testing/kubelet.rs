@@ -12,7 +12,7 @@ use super::allocation::{allocate_pod, pre_start};
 use super::faults::Faults;
 use super::manager::{Manager, ResourceView, Saved};
 use super::memory::Host;
-use super::options::Options;
+use super::options::{AllocationTime, Options};
 use super::pods::{ContainerView, PodRequest};
 use super::process::{Process, Shared, lock};
 use crate::KUBELET_SOCKET;
@@ -189,8 +189,8 @@ impl<T: Host> KubeletDouble<T> {
     /// devices and returns what its container gets.
     ///
     /// # Errors
-    /// Why the pod may not run: the reason and the message of the real kubelet, which does not try
-    /// again.
+    /// Why the pod may not run: the reason and the message of the real kubelet. It tries again only
+    /// after a `CreateContainerConfigError`.
     pub async fn admit(&self, pod: PodRequest) -> Result<ContainerView, String> {
         let _one_at_a_time = self.admission.lock().await;
         let Some(process) = self.running.clone() else {
@@ -214,10 +214,31 @@ impl<T: Host> KubeletDouble<T> {
 }
 
 async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
-    // On Windows, `container_manager_windows.go` does not allocate when a pod is admitted, but when
-    // its container is created (`GetDeviceRunContainerOptions` of `devicemanager/manager.go`).
-    let fails = |error| format!("CreateContainerConfigError: {error}");
-    let container = allocate_pod(process, pod).await.map_err(fails)?;
-    pre_start(process, &container).await.map_err(fails)?;
-    Ok(container)
+    let admitted = match process.options.allocation {
+        AllocationTime::PodAdmission => {
+            Some(allocate_pod(process, pod).await.map_err(|error| {
+                format!(
+                    "UnexpectedAdmissionError: Allocate failed due to {error}, which is unexpected"
+                )
+            })?)
+        }
+        // `container_manager_windows.go`.
+        AllocationTime::ContainerCreation => None,
+    };
+    let created = create_container(process, pod, admitted).await;
+    created.map_err(|error| format!("CreateContainerConfigError: {error}"))
+}
+
+/// `GetDeviceRunContainerOptions` of `devicemanager/manager.go`.
+async fn create_container<T: Host>(
+    process: &Process<T>,
+    pod: &PodRequest,
+    admitted: Option<ContainerView>,
+) -> Result<ContainerView, String> {
+    let allocated = admitted.as_ref().map(|container| container.device_ids.clone());
+    pre_start(process, pod, &allocated.unwrap_or_default()).await?;
+    match admitted {
+        Some(container) => Ok(container),
+        None => allocate_pod(process, pod).await,
+    }
 }

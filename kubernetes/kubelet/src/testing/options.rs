@@ -1,12 +1,14 @@
 //! Which kubelet the double imitates.
 
-/// Which kubelet the double imitates.
+/// Which kubelet the double imitates. Use `..Options::default()`: fields may be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The Kubernetes releases whose behavior is imitated.
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
+    /// When the kubelet allocates devices.
+    pub allocation: AllocationTime,
     /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
     /// valid.
     pub shuffled: Option<u64>,
@@ -14,12 +16,18 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { release: Release::V1_37, cleanup: Cleanup::Sockets, shuffled: None }
+        Options {
+            release: Release::V1_37,
+            cleanup: Cleanup::Sockets,
+            allocation: AllocationTime::ContainerCreation,
+            shuffled: None,
+        }
     }
 }
 
 /// The Kubernetes releases whose behavior is imitated, where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Release {
     /// Kubernetes 1.26: a plugin is identified only by its resource name. The kubelet completes an
     /// attempt to connect to a plugin even if the plugin stopped waiting.
@@ -33,6 +41,7 @@ pub enum Release {
 
 /// What a kubelet removes from its directory when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Cleanup {
     /// All sockets, including its own (newer releases).
     Sockets,
@@ -40,4 +49,15 @@ pub enum Cleanup {
     EverythingButCheckpoint,
     /// Only its own socket (1.31 on Windows, because of a bug).
     OwnSocket,
+}
+
+/// When a kubelet allocates the devices of a container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AllocationTime {
+    /// When the pod is admitted: on Linux, and on Windows with the feature gate
+    /// `WindowsCPUAndMemoryAffinity`.
+    PodAdmission,
+    /// When the container is created: on Windows. It calls `PreStartContainer` before, which fails for
+    /// a plugin that requires this call, because no devices are allocated yet.
+    ContainerCreation,
 }

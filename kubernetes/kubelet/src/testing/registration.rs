@@ -16,11 +16,10 @@ use super::faults::{RegisterFault, StreamFault};
 use super::manager::{Endpoint, Plugin};
 use super::options::Release;
 use super::process::Process;
-use super::resource_names::is_extended_resource_name;
 use crate::connection::ClosableIo;
 use crate::v1beta1::registration_server::Registration;
 use crate::v1beta1::{Empty, RegisterRequest};
-use crate::{Transport, channel};
+use crate::{Transport, channel, is_extended_resource_name};
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);

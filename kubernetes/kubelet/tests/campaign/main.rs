@@ -83,6 +83,7 @@ async fn run(seed: u64, rounds: u64) -> simulation::Totals {
         release: releases[usize::try_from(seed % 3).unwrap()],
         cleanup: *rng.choice(&cleanups).unwrap(),
         shuffled: Some(seed),
+        ..Options::default()
     };
     let mut simulation = Simulation::new(options, rng).await;
     let tasks = simulation::tasks();

@@ -330,5 +330,7 @@ impl Simulation {
 }
 
 fn device(prefix: &str, n: u64, healthy: bool) -> AdvertisedDevice {
-    AdvertisedDevice { id: format!("{prefix}-{n}"), healthy, numa_node: None }
+    let mut device = AdvertisedDevice::healthy(format!("{prefix}-{n}"));
+    device.healthy = healthy;
+    device
 }

@@ -122,6 +122,29 @@ async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 
+/// No kubelet and no operating system would accept them later.
+#[tokio::test(start_paused = true)]
+async fn invalid_names_end_the_plugin() {
+    let path = format!("{DIRECTORY}/{}-9999999999999.sock", "x".repeat(57));
+    for (name, prefix, error) in [
+        ("gpu", "gpu", RunError::InvalidName("gpu".to_owned())),
+        ("", "gpu", RunError::InvalidName(String::new())),
+        ("kubernetes.io/gpu", "gpu", RunError::InvalidName("kubernetes.io/gpu".to_owned())),
+        (GPU, "", RunError::InvalidSocketPrefix(String::new())),
+        (GPU, "../gpu", RunError::InvalidSocketPrefix("../gpu".to_owned())),
+        (GPU, &"x".repeat(57), RunError::SocketPathTooLong(path.into())),
+    ] {
+        let mut node = Node::new();
+        node.add(name, prefix, 1);
+        let ended = timeout(SECOND * 5, node.run().task).await.unwrap().unwrap();
+        assert_eq!(ended, Err(error));
+    }
+    let mut node = Node::new();
+    node.add(&format!("example.com/{}", "x".repeat(63)), &"x".repeat(56), 1);
+    let plugin = node.run();
+    timeout(SECOND * 5, plugin.task).await.unwrap_err();
+}
+
 #[tokio::test(start_paused = true)]
 async fn resources_that_cannot_be_served_end_the_plugin() {
     let (_node, gpus, _kubelet, plugin) = started(Release::V1_36).await;

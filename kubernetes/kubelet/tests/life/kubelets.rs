@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
+use kubelet::testing::{AllocationTime, InMemory, KubeletDouble, Options, PodRequest};
 use tokio::time::sleep;
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin};
@@ -72,8 +72,14 @@ async fn the_pod_status_shows_the_plugins_refusal() {
 
 #[tokio::test]
 async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
-    let (_node, devices, _plugin, kubelet) = node_with(1).await;
+    let mut node = Node::new();
+    let devices = node.add(GPU, "gpu", 1);
+    devices.requires_start.store(true, Ordering::Relaxed);
     devices.refuses_start.store(true, Ordering::Relaxed);
+    let options = Options { allocation: AllocationTime::PodAdmission, ..Options::default() };
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+    let _plugin = node.run();
+    kubelet.wait_for_lists(&[GPU]).await;
     let refused = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap_err();
     assert_eq!(
         refused,
@@ -82,6 +88,32 @@ async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
     );
     devices.refuses_start.store(false, Ordering::Relaxed);
     kubelet.admit(PodRequest::single("b", GPU, 1)).await.unwrap();
+    let refused = kubelet.admit(PodRequest::single("c", GPU, 1)).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "UnexpectedAdmissionError: Allocate failed due to requested number of devices unavailable \
+         for example.com/gpu. Requested: 1, Available: 0, which is unexpected"
+    );
+}
+
+/// A kubelet on Windows asks the plugin to prepare devices before it allocates them.
+#[tokio::test(start_paused = true)]
+async fn no_container_starts_on_windows_if_the_plugin_must_prepare_its_devices() {
+    let mut node = Node::new();
+    let devices = node.add(GPU, "gpu", 1);
+    devices.requires_start.store(true, Ordering::Relaxed);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let _plugin = node.run();
+    kubelet.wait_for_lists(&[GPU]).await;
+    for _attempt in 0..2 {
+        let refused = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap_err();
+        assert_eq!(
+            refused,
+            "CreateContainerConfigError: no devices found allocated in local cache for pod a, \
+             container main, resource example.com/gpu"
+        );
+    }
+    assert_eq!(devices.answered.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,6 +22,7 @@ const SETTINGS_WITHOUT_WINDOW: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0";
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const END_HEADERS: u8 = 4;
 const END_STREAM: u8 = 1;
 
@@ -112,6 +113,21 @@ async fn incomplete_requests_delay_no_other_connection() {
     }
 }
 
+/// Only one request of a connection is in memory before it is complete.
+#[tokio::test(start_paused = true)]
+async fn a_connection_receives_one_request_after_the_other() {
+    let (node, devices, _plugin, _caller) = serving().await;
+    let start = [PREFACE, SETTINGS, &call(1, "Allocate"), &frame(DATA, 0, 1, &[0, 0, 0, 0, 2])];
+    let mut connection = raw(&node.host, &start.concat()).await;
+    let complete = frame(DATA, END_STREAM, 3, &[0, 0, 0, 0, 2, 0x0A, 0]);
+    connection.write_all(&[call(3, "Allocate"), complete].concat()).await.unwrap();
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(devices.answered.load(Ordering::Relaxed), 0);
+    connection.write_all(&frame(RST_STREAM, 0, 1, &[0; 4])).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(devices.answered.load(Ordering::Relaxed), 1);
+}
+
 /// A peer that grants no flow-control window for its stream is disconnected.
 #[tokio::test(start_paused = true)]
 async fn a_peer_without_window_is_disconnected() {
@@ -138,7 +154,7 @@ async fn unread_streams_are_limited_and_not_for_the_kubelet() {
     let mut unread = tokio::task::JoinSet::new();
     for _ in 0..12 {
         let caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
-        for _ in 0..6 {
+        for _ in 0..12 {
             let mut plugin = caller.plugin.clone();
             unread.spawn(async move {
                 let _stream = plugin.list_and_watch(Empty {}).await;
@@ -147,7 +163,7 @@ async fn unread_streams_are_limited_and_not_for_the_kubelet() {
         }
     }
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(devices.streams(), 1 + 7 * 4);
+    assert_eq!(devices.streams(), 1 + 7 * 8);
     assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_ok());
     kubelet.restart().await.unwrap();
     timeout(Duration::from_secs(3), kubelet.wait_for_lists(&[GPU])).await.unwrap();

@@ -1,5 +1,6 @@
 //! A plugin whose devices a test can change, and the node on which it runs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -33,8 +34,14 @@ pub(crate) struct Devices {
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
     /// The length of an environment value in each response.
     pub(crate) response_bytes: AtomicUsize,
+    /// Whether the devices must be prepared before a container starts.
+    pub(crate) requires_start: AtomicBool,
     /// Whether containers may not start.
     pub(crate) refuses_start: AtomicBool,
+    /// Held by a test while no start of a container may end.
+    pub(crate) starts_gate: std::sync::Mutex<()>,
+    /// How many containers are starting.
+    pub(crate) starting: AtomicUsize,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
 }
@@ -50,7 +57,10 @@ impl Devices {
             current: devices.into(),
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
+            requires_start: AtomicBool::default(),
             refuses_start: AtomicBool::default(),
+            starts_gate: std::sync::Mutex::default(),
+            starting: AtomicUsize::default(),
             answered: AtomicUsize::default(),
         })
     }
@@ -99,8 +109,8 @@ impl Resource for Devices {
         &self.name
     }
 
-    fn socket_prefix(&self) -> &str {
-        &self.prefix
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        self.prefix.as_str().into()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
@@ -127,10 +137,15 @@ impl Resource for Devices {
     }
 
     fn options(&self) -> DevicePluginOptions {
-        DevicePluginOptions { get_preferred_allocation_available: true, pre_start_required: true }
+        DevicePluginOptions {
+            get_preferred_allocation_available: true,
+            pre_start_required: self.requires_start.load(Ordering::Relaxed),
+        }
     }
 
     fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+        drop(self.starts_gate.lock());
         if self.refuses_start.load(Ordering::Relaxed) {
             return Err(Status::failed_precondition(format!("cannot reset {ids:?}")));
         }

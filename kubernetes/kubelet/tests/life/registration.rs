@@ -209,19 +209,6 @@ async fn reports_a_refused_registration_and_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_a_refused_resource_name() {
-    let mut node = Node::new();
-    node.add("kubernetes.io/gpu", "gpu", 1);
-    let _kubelet = kubelet(&node);
-    let plugin = node.run();
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(
-        plugin.last_error().unwrap(),
-        "kubelet refused the registration: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn registers_at_once_with_a_new_kubelet_after_many_refusals() {
     let node = node();
     let mut kubelet = kubelet(&node);

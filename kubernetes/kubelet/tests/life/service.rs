@@ -1,5 +1,6 @@
 //! The plugin's answers to a kubelet and to other clients.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kubelet::Transport;
@@ -9,6 +10,7 @@ use kubelet::v1beta1::{
     PreStartContainerRequest, PreferredAllocationRequest,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
@@ -54,7 +56,8 @@ async fn a_refusal_has_its_status_code_and_message() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_the_other_calls() {
-    let (_node, _devices, _plugin, mut caller) = serving().await;
+    let (_node, devices, _plugin, mut caller) = serving().await;
+    devices.requires_start.store(true, Ordering::Relaxed);
     let options = caller.plugin.get_device_plugin_options(Empty {}).await.unwrap().into_inner();
     assert!(options.get_preferred_allocation_available && options.pre_start_required);
     let started = PreStartContainerRequest { devices_ids: vec!["gpu-0".to_owned()] };
@@ -70,6 +73,34 @@ async fn answers_the_other_calls() {
     assert_eq!(preferred.container_responses[0].device_ids, ["gpu-2", "gpu-1"]);
     let refused = caller.plugin.get_preferred_allocation(ask(-1)).await.unwrap_err();
     assert_eq!(refused.message(), "invalid allocation size -1");
+}
+
+/// A kubelet starts several pods at the same time and waits 30 seconds for each `PreStartContainer`.
+#[tokio::test]
+#[allow(clippy::await_holding_lock, reason = "only threads of blocking calls wait for it")]
+async fn slow_starts_of_containers_delay_no_other_call() {
+    let (_node, devices, _plugin, caller) = serving().await;
+    let mut starts = JoinSet::new();
+    let gate = devices.starts_gate.lock().unwrap();
+    for n in 0..4 {
+        let mut plugin = caller.plugin.clone();
+        let request = PreStartContainerRequest { devices_ids: vec![format!("gpu-{n}")] };
+        starts.spawn(async move { plugin.pre_start_container(request).await });
+    }
+    let all_start = async {
+        while devices.starting.load(Ordering::Relaxed) < 4 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), all_start).await.expect("starts wait for each other");
+    let request = AllocateRequest { container_requests: vec![container(&["gpu-0"])] };
+    let mut plugin = caller.plugin.clone();
+    let allocation = timeout(Duration::from_secs(10), plugin.allocate(request)).await;
+    allocation.expect("Allocate waits for the starts").unwrap();
+    drop(gate);
+    for started in starts.join_all().await {
+        started.unwrap();
+    }
 }
 
 /// Every stream receives every change. An update without a change is not sent.

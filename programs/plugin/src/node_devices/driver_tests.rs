@@ -43,7 +43,7 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
     };
     let resource = read(two_gpus());
     let available = slots();
-    let request = PreferredRequest { available: &available, must_include: &[], size: 2 };
+    let request = PreferredRequest::new(&available, &[], 2);
     let mut preferred = resource.preferred_allocation(request).unwrap();
     preferred.sort_by_key(|id| available.iter().position(|other| other == id));
     let allocate = |id: &String| resource.allocate(std::slice::from_ref(id));

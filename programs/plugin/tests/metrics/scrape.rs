@@ -100,17 +100,10 @@ fn text(config: &str, holders: &[Holder]) -> String {
         },
         container_id: "c0ffee".to_owned(),
     }];
-    let readiness = Readiness {
-        resources: vec![ResourceReadiness {
-            name: resource.to_owned(),
-            phase: Phase::Ready,
-            since: tokio::time::Instant::now(),
-            last_error: String::new(),
-            pending: None,
-            registrations: [("startup", 1)].into(),
-        }],
-        ..Readiness::default()
-    };
+    let mut state = ResourceReadiness::starting(resource);
+    state.phase = Phase::Ready;
+    state.registrations = [("startup", 1)].into();
+    let readiness = Readiness { resources: vec![state], ..Readiness::default() };
     let scrape = Scrape {
         host_name: "node-1",
         version: "0.1.0",

@@ -4,6 +4,7 @@
 //! a node's status keeps the name of each resource that was ever registered, with capacity 0,
 //! until the kubelet restarts.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -105,8 +106,8 @@ impl Resource for TemporaryResource {
         RESOURCE
     }
 
-    fn socket_prefix(&self) -> &'static str {
-        "verify"
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        "verify".into()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
