@@ -61,7 +61,7 @@ pub enum RunError {
     #[error("no resources to serve")]
     NoResources,
     /// A kubelet does not accept the name of a resource: see
-    /// [`is_extended_resource_name`](crate::is_extended_resource_name).
+    /// [`is_extended_resource_name`].
     #[error(
         "invalid resource name `{0}`: it must have the form `domain/name`, must not contain \
          `kubernetes.io/` and must not start with `requests.`"
