@@ -283,6 +283,10 @@ mod tests {
     #[cfg(windows)]
     #[test]
     fn a_lock_that_cannot_be_opened_is_waited_for() {
+        // Wine without sockets also opens read-only files for root.
+        if uds::skips_test() {
+            return;
+        }
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join(LOCKS)).unwrap();
         let file = directory.path().join(LOCKS).join("gpu.lock");

@@ -14,9 +14,9 @@ use windows::Win32::Security::Authorization::{
     SE_FILE_OBJECT,
 };
 use windows::Win32::Security::{
-    CheckTokenMembership, DACL_SECURITY_INFORMATION, IsWellKnownSid, OBJECT_SECURITY_INFORMATION,
-    OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID,
-    SetKernelObjectSecurity, WinLocalSystemSid,
+    CheckTokenMembership, DACL_SECURITY_INFORMATION, EqualSid, GetTokenInformation, IsWellKnownSid,
+    OBJECT_SECURITY_INFORMATION, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
+    PSECURITY_DESCRIPTOR, PSID, SetKernelObjectSecurity, TOKEN_USER, TokenUser, WinLocalSystemSid,
 };
 use windows::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC, WRITE_OWNER,
@@ -52,10 +52,26 @@ pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     unsafe { CheckTokenMembership(None, owner, &raw mut is_member) }?;
     // SAFETY: `descriptor` contains the owner.
     let is_system = unsafe { IsWellKnownSid(owner, WinLocalSystemSid) };
-    if !is_member.as_bool() && !is_system.as_bool() {
+    if !is_member.as_bool() && !is_system.as_bool() && !is_own_account(owner)? {
         return Err(owned_by_another(path));
     }
     set(path, OWNER_ONLY, DACL_SECURITY_INFORMATION)
+}
+
+/// Whether this process runs as the account. Wine's `CheckTokenMembership` knows only the groups.
+fn is_own_account(account: PSID) -> io::Result<bool> {
+    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    let mut buffer = [0_u64; 16];
+    let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
+    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    let token = HANDLE(std::ptr::without_provenance_mut(usize::MAX - 3));
+    let user = Some(buffer.as_mut_ptr().cast());
+    // SAFETY: the buffer is writable and has this size.
+    unsafe { GetTokenInformation(token, TokenUser, user, size, &raw mut written) }?;
+    // SAFETY: Windows wrote this structure to the start of the buffer.
+    let user = unsafe { &*buffer.as_ptr().cast::<TOKEN_USER>() }.User.Sid;
+    // SAFETY: both are valid SIDs. The error only says that they differ.
+    Ok(unsafe { EqualSid(user, account) }.is_ok())
 }
 
 /// Lets every process read and execute a file or the files of a folder, and only administrators
