@@ -4,6 +4,7 @@
 //!
 //! Each package says what it tests. Go keeps what it compiles in the user's cache.
 
+use std::env::consts::OS;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -14,16 +15,30 @@ use crate::workspace::{self, cargo};
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
+/// The packages whose tests run on this system.
+fn packages() -> &'static [&'static str] {
+    match OS {
+        "linux" => &["./..."],
+        "windows" => &[DEVICE_MANAGER, "./metrics"],
+        _ => &["./manifests", "./metrics"],
+    }
+}
+
 /// The versions of Kubernetes whose device manager is tested in addition to the newest.
-const OLDER: [&str; 2] = ["-modfile=v1_34.mod", "-modfile=v1_26.mod"];
+fn older() -> &'static [&'static str] {
+    match OS {
+        "linux" | "windows" => &["-modfile=v1_34.mod", "-modfile=v1_26.mod"],
+        _ => &[],
+    }
+}
 
 /// Downloads the modules of the tests, which are large.
 pub(crate) fn download_modules() -> Result<()> {
     if stdout(Command::new("go").arg("version")).is_none() {
         bail!("Go is not installed\nhint: install Go 1.26 or newer from https://go.dev/dl");
     }
-    download(go("list").args(["-deps", "-test", "./..."]))?;
-    for module_file in OLDER {
+    download(go("list").args(["-deps", "-test"]).args(packages()))?;
+    for module_file in older() {
         download(go("list").args(["-deps", "-test", module_file, "-tags=older", DEVICE_MANAGER]))?;
     }
     Ok(())
@@ -35,23 +50,14 @@ pub(crate) fn check() -> Result<()> {
     run(cargo().args(["build", "--quiet", "--workspace", "--example", "minimal"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
-    let packages: &[&str] = if cfg!(target_os = "linux") {
-        &["./..."]
-    } else if cfg!(windows) {
-        &[DEVICE_MANAGER, "./metrics"]
-    } else {
-        &["./manifests", "./metrics"]
-    };
     // The tests build these at the same time; two builds would compile the same packages.
     if cfg!(target_os = "linux") {
         run(go("build").args(["./control_plane", "helm.sh/helm/v4/cmd/helm"]))?;
         run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
     }
-    run(test().args(packages))?;
-    if cfg!(any(target_os = "linux", windows)) {
-        for module_file in OLDER {
-            run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
-        }
+    run(test().args(packages()))?;
+    for module_file in older() {
+        run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
     }
     Ok(())
 }
