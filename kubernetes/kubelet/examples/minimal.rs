@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, Resource, Status, default_device_plugin_dir,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePlugin, Resource, Status, async_trait,
+    default_device_plugin_dir,
 };
 use tokio::sync::watch;
 
@@ -15,6 +16,7 @@ struct Widgets {
     devices: watch::Sender<Arc<DeviceList>>,
 }
 
+#[async_trait]
 impl Resource for Widgets {
     fn name(&self) -> &'static str {
         "example.com/widget"
@@ -24,7 +26,7 @@ impl Resource for Widgets {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
+    async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         let list = self.devices.borrow();
         if let Some(id) = ids.iter().find(|id| list.devices().iter().all(|d| d.id != **id)) {
             return Err(Status::not_found(format!("no device `{id}`")));
@@ -43,6 +45,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The plugin pushes a new list through `devices` whenever something changes.
     let devices = watch::Sender::new(Arc::new(list));
     let shutdown = async { drop(tokio::signal::ctrl_c().await) };
-    kubelet::serve(directory, vec![Arc::new(Widgets { devices })], shutdown).await?;
+    DevicePlugin::new(directory, vec![Arc::new(Widgets { devices })])
+        .with_graceful_shutdown(shutdown)
+        .run()
+        .await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The device list, shared by all streams that send it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use prost::Message;
 
@@ -23,14 +23,15 @@ pub struct AdvertisedDevice {
     pub id: String,
     /// Whether the device may be allocated. An unhealthy one counts towards capacity.
     pub healthy: bool,
-    /// The NUMA node of the device, if it is advertised.
-    pub numa_node: Option<u32>,
+    /// The NUMA nodes of the device, for the kubelet's topology manager. Without any, it does not
+    /// align the device with processors and memory.
+    pub numa_nodes: BTreeSet<u32>,
 }
 
 impl AdvertisedDevice {
-    /// A healthy device without a NUMA node. Other devices set these fields afterwards.
+    /// A healthy device without NUMA nodes. Set these fields afterwards for other devices.
     pub fn healthy(id: impl Into<String>) -> Self {
-        AdvertisedDevice { id: id.into(), healthy: true, numa_node: None }
+        AdvertisedDevice { id: id.into(), healthy: true, numa_nodes: BTreeSet::new() }
     }
 }
 
@@ -68,13 +69,8 @@ impl DeviceList {
     pub fn new(
         devices: impl IntoIterator<Item = AdvertisedDevice>,
     ) -> Result<Self, DeviceListError> {
-        let topology = |node: u32| TopologyInfo { nodes: vec![NumaNode { id: node.into() }] };
-        let devices = devices.into_iter().map(|device| Device {
-            id: device.id,
-            health: if device.healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
-            topology: device.numa_node.map(topology),
-        });
-        let message = ListAndWatchResponse { devices: devices.collect() };
+        let message =
+            ListAndWatchResponse { devices: devices.into_iter().map(Device::from).collect() };
         let bytes = message.encoded_len();
         if bytes > MESSAGE_LIMIT {
             return Err(DeviceListError::TooLarge { devices: message.devices.len(), bytes });
@@ -99,6 +95,17 @@ impl DeviceList {
 
     pub(crate) fn message(&self) -> ListAndWatchResponse {
         self.0.clone()
+    }
+}
+
+impl From<AdvertisedDevice> for Device {
+    fn from(AdvertisedDevice { id, healthy, numa_nodes }: AdvertisedDevice) -> Self {
+        let nodes: Vec<_> = numa_nodes.into_iter().map(|id| NumaNode { id: id.into() }).collect();
+        Device {
+            id,
+            health: if healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
+            topology: (!nodes.is_empty()).then_some(TopologyInfo { nodes }),
+        }
     }
 }
 
@@ -129,5 +136,16 @@ mod tests {
         assert_eq!(list(["a", "b", "a"]), Err(DeviceListError::DuplicateId("a".to_owned())));
         assert_eq!(list(["a", "", "b"]), Err(DeviceListError::EmptyId));
         assert!(list(["a", "A", "b"]).is_ok());
+    }
+
+    #[test]
+    fn a_device_has_a_topology_if_its_nodes_are_known() {
+        let mut device = AdvertisedDevice::healthy("a");
+        device.numa_nodes = BTreeSet::from([1, 0]);
+        let list = DeviceList::new([device, AdvertisedDevice::healthy("b")]).unwrap();
+        let [a, b] = list.devices() else { panic!("{list:?}") };
+        let nodes = a.topology.iter().flat_map(|topology| &topology.nodes);
+        assert_eq!(nodes.map(|node| node.id).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(b.topology, None);
     }
 }

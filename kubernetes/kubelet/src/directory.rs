@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// The name of the kubelet's own socket in its device plugin directory.
+pub const KUBELET_SOCKET: &str = "kubelet.sock";
+
 /// The device plugin directory of every kubelet. Its device manager ignores `--root-dir`
 /// (`NewManagerImpl`, pkg/kubelet/cm/devicemanager); on Windows the directory is on the system
 /// drive.

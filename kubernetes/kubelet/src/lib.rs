@@ -5,6 +5,7 @@ mod connection;
 mod device_list;
 mod directory;
 mod node;
+mod plugin;
 pub mod pod_resources;
 mod readiness;
 mod registered_resource;
@@ -12,6 +13,7 @@ mod registration;
 mod resource;
 mod resource_names;
 mod retry;
+mod served;
 mod server;
 mod service;
 mod socket_names;
@@ -29,14 +31,15 @@ pub mod v1beta1 {
 }
 
 pub use device_list::{AdvertisedDevice, DeviceList, DeviceListError, MESSAGE_LIMIT};
-pub use directory::default_device_plugin_dir;
-pub use readiness::{Readiness, ResourceReadiness, StatusNotes};
+pub use directory::{KUBELET_SOCKET, default_device_plugin_dir};
+pub use plugin::DevicePlugin;
+pub use readiness::{Notes, Readiness, ResourceReadiness};
+pub use registration::API_VERSION;
 pub use resource::{PreferredRequest, Resource};
 pub use resource_names::is_extended_resource_name;
+pub use served::{RunError, Served};
 pub use socket_names::default_socket_prefix;
-pub use status::OutdatedContainer;
-pub use supervisor::{RunError, Served, run, serve};
-pub use tonic::{Code, Status};
+pub use tonic::{Code, Status, async_trait};
 pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
@@ -46,9 +49,3 @@ pub use v1beta1::{
 /// The versions whose types this crate's interface has: `watch` channels and `Instant`, and the channel
 /// of the clients in [`v1beta1`].
 pub use {tokio, tonic};
-
-/// The version of the device plugin API. Kubelets compare it exactly.
-pub const API_VERSION: &str = "v1beta1";
-
-/// The name of the kubelet's own socket in its device plugin directory.
-pub const KUBELET_SOCKET: &str = "kubelet.sock";

@@ -1,35 +1,24 @@
 //! Whether a kubelet has the device lists: the answer to a readiness probe.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::OutdatedContainer;
-use crate::status::Phase;
+use crate::status::{Phase, ResourceStatus, StatusReport};
+
+/// What a plugin reports in its status besides the resources, by names that it chooses. Notes make no
+/// resource less ready.
+pub type Notes = BTreeMap<String, String>;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Readiness {
     /// One entry for each resource.
     pub resources: Vec<ResourceReadiness>,
     /// What the plugin reports besides.
-    pub notes: StatusNotes,
-}
-
-/// What a plugin reports in its status besides the resources. It makes none of them less ready. Use
-/// `..StatusNotes::default()`: fields may be added.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct StatusNotes {
-    /// Why the newest configuration is not active, if it is not. The resources are served with the
-    /// previous one.
-    pub rejected_configuration: Option<String>,
-    /// What an administrator should know, a line each.
-    pub notices: Vec<String>,
-    /// The containers whose device has changed since it was allocated to them; `None` while they are
-    /// not known.
-    pub outdated: Option<Vec<OutdatedContainer>>,
-    /// The UID of the pod of this process, for probes that must ask only this process. May be empty.
-    pub pod_uid: String,
+    pub notes: Notes,
 }
 
 impl Readiness {
@@ -38,6 +27,13 @@ impl Readiness {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.resources.is_empty() && self.resources.iter().all(ResourceReadiness::is_ready)
+    }
+
+    /// The answer to a status call at this time.
+    #[must_use]
+    pub fn report(&self, now: Instant) -> StatusReport {
+        let resources = self.resources.iter().map(|resource| resource.report(now)).collect();
+        StatusReport { resources, notes: self.notes.clone() }
     }
 }
 
@@ -79,6 +75,19 @@ impl ResourceReadiness {
     pub fn is_ready(&self) -> bool {
         self.phase == Phase::Ready && self.pending.is_none()
     }
+
+    fn report(&self, now: Instant) -> ResourceStatus {
+        let is_waiting =
+            matches!(self.phase, Phase::WaitingForKubelet | Phase::WaitingForOtherDaemon);
+        let waited = if is_waiting { now - self.since } else { Duration::ZERO };
+        ResourceStatus {
+            name: self.name.clone(),
+            phase: self.phase.into(),
+            waiting_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            last_error: self.last_error.clone(),
+            pending: self.pending.clone().unwrap_or_default(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -87,24 +96,13 @@ mod tests {
 
     #[test]
     fn a_delivered_list_of_unknown_devices_is_not_ready() {
-        let readiness = |pending: Option<&str>| Readiness {
-            resources: vec![ResourceReadiness {
-                name: "example.com/gpu".to_owned(),
-                phase: Phase::Ready,
-                since: Instant::now(),
-                last_error: String::new(),
-                pending: pending.map(str::to_owned),
-                registrations: BTreeMap::new(),
-            }],
-            notes: StatusNotes {
-                rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
-                notices: vec!["a notice".to_owned()],
-                outdated: Some(vec![OutdatedContainer::default()]),
-                pod_uid: String::new(),
-            },
-        };
-        assert!(readiness(None).is_ready());
-        assert!(!readiness(Some("the first discovery has not completed")).is_ready());
+        let mut gpu = ResourceReadiness::starting("example.com/gpu");
+        gpu.phase = Phase::Ready;
+        let notes = Notes::from([("notice".to_owned(), "not a reason".to_owned())]);
+        let mut readiness = Readiness { resources: vec![gpu], notes };
+        assert!(readiness.is_ready());
+        readiness.resources[0].pending = Some("the first discovery has not completed".to_owned());
+        assert!(!readiness.is_ready());
         assert!(!Readiness::default().is_ready());
     }
 }

@@ -8,13 +8,15 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::API_VERSION;
 use crate::channel;
 use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
 use crate::text::ErrorChain;
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
+
+/// The version of the device plugin API. Kubelets compare it exactly.
+pub const API_VERSION: &str = "v1beta1";
 
 /// How long a kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -94,9 +96,9 @@ pub(crate) async fn register<T: Transport>(
         })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let channel = channel::connect(io).await;
-        let channel =
-            channel.map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
+        let channel = channel::connect(io)
+            .await
+            .map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
         let version = API_VERSION.to_owned();
         let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
         let answer = RegistrationClient::new(channel).register(request).await;

@@ -4,16 +4,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tonic::Status;
+use tonic::{Status, async_trait};
 
-use crate::v1beta1::DevicePluginOptions;
-use crate::{ContainerResponse, DeviceList, default_socket_prefix};
+use crate::device_list::DeviceList;
+use crate::socket_names::default_socket_prefix;
+use crate::v1beta1::{ContainerAllocateResponse as ContainerResponse, DevicePluginOptions};
 
-/// One extended resource: what a device plugin implements.
+/// One extended resource: what a device plugin implements, with [`async_trait`](crate::async_trait), as
+/// for the services of tonic. A plugin has several resources of different types, which a native
+/// `async fn` in a trait does not allow; the price is one allocation for each call.
 ///
-/// Calls arrive at any time and in any order, also before any list was sent. Except for
-/// [`pre_start`](Self::pre_start), they must not block for longer than it takes to check a few files:
-/// they run on the thread that serves everything else. The kubelet shows the message of an error in the pod's events.
+/// Calls arrive at any time, in any order and several at once, also before any list was sent. They run
+/// on the runtime that serves everything else: await what takes long, and move what blocks to
+/// [`spawn_blocking`](tokio::task::spawn_blocking). A call that takes longer than 30 seconds fails. The
+/// kubelet shows the message of an error in the pod's events.
+#[async_trait]
 pub trait Resource: Send + Sync + 'static {
     /// The name of the extended resource, `domain/name`. [`is_extended_resource_name`] has the rules.
     ///
@@ -39,7 +44,7 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The devices cannot be allocated.
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status>;
+    async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status>;
 
     /// Which optional calls the kubelet makes: none, unless the plugin says so. A plugin that
     /// implements [`preferred_allocation`](Self::preferred_allocation) or
@@ -52,7 +57,10 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The request cannot be fulfilled.
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
+    async fn preferred_allocation(
+        &self,
+        request: PreferredRequest<'_>,
+    ) -> Result<Vec<String>, Status> {
         let others = request.available.iter().filter(|id| !request.must_include.contains(id));
         Ok(request.must_include.iter().chain(others).take(request.size).cloned().collect())
     }
@@ -67,7 +75,7 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The container cannot start.
-    fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+    async fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
         let _ = ids;
         Ok(())
     }

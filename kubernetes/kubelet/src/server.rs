@@ -1,9 +1,10 @@
 //! The gRPC server of one socket.
 
+use std::future::ready;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{self, Context, Poll};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
@@ -20,10 +21,11 @@ use tower::{Service as _, service_fn};
 use crate::connection::ClosableIo;
 use crate::device_list::MESSAGE_LIMIT;
 use crate::service::Service;
+use crate::status::SERVICE as STATUS;
 use crate::status::v1::status_server::StatusServer;
 use crate::text::ErrorChain;
 use crate::transport::Listener;
-use crate::v1beta1::device_plugin_server::DevicePluginServer;
+use crate::v1beta1::device_plugin_server::{DevicePluginServer, SERVICE_NAME as PLUGIN};
 
 /// The connections of a socket. A kubelet opens one, `status` another one. At the limit, further
 /// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
@@ -58,6 +60,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// own limit.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
+/// The answer to the status call of a program of another version.
+const UNKNOWN_SERVICE: &str = "the plugin and the program that calls it have different versions";
+
 /// Accepts and serves connections until `close` of the service is cancelled and all connections
 /// have ended.
 pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
@@ -73,10 +78,10 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
     let status = StatusServer::from_arc(service);
     let services = service_fn(move |request: Request<Body>| {
         let request = one_at_a_time(request);
-        if request.uri().path().starts_with("/status.v1.Status/") {
-            status.clone().call(request)
-        } else {
-            plugin.clone().call(request)
+        match request.uri().path().split('/').nth(1) {
+            Some(PLUGIN) => plugin.clone().call(request),
+            Some(STATUS) => status.clone().call(request),
+            _ => Box::pin(ready(Ok(Status::unimplemented(UNKNOWN_SERVICE).into_http()))),
         }
     });
     let serving = Server::builder()
@@ -122,7 +127,7 @@ impl http_body::Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         if self.permit.is_none() {
-            self.permit = ready!(self.requests.poll_acquire(cx));
+            self.permit = task::ready!(self.requests.poll_acquire(cx));
         }
         Pin::new(&mut self.body).poll_frame(cx)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, stream};
 use tokio::sync::watch;
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -17,10 +17,10 @@ use crate::status::{StatusReport, v1 as status};
 use crate::text::printable;
 use crate::v1beta1::device_plugin_server::DevicePlugin;
 use crate::v1beta1::{
-    AllocateRequest, AllocateResponse, ContainerPreferredAllocationRequest,
-    ContainerPreferredAllocationResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
-    PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
-    PreferredAllocationResponse,
+    AllocateRequest, AllocateResponse, ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse, DevicePluginOptions,
+    Empty, ListAndWatchResponse, PreStartContainerRequest, PreStartContainerResponse,
+    PreferredAllocationRequest, PreferredAllocationResponse,
 };
 
 /// How many containers a request may have. Kubelets send one.
@@ -112,12 +112,11 @@ impl DevicePlugin for Service {
         request: Request<PreferredAllocationRequest>,
     ) -> Result<Response<PreferredAllocationResponse>, Status> {
         let containers = request.into_inner().container_requests;
-        let ids = |c: &ContainerPreferredAllocationRequest| {
-            c.available_device_ids.len() + c.must_include_device_ids.len()
-        };
-        self.check(containers.len(), containers.iter().map(ids).sum())?;
-        let answers = containers.iter().map(|container| prefer(&*self.resource, container));
-        let container_responses = answers.collect::<Result<_, _>>()?;
+        self.check(containers.len(), containers.iter().map(ids_of).sum())?;
+        let mut container_responses = Vec::with_capacity(containers.len());
+        for container in &containers {
+            container_responses.push(prefer(&*self.resource, container).await?);
+        }
         Ok(Response::new(PreferredAllocationResponse { container_responses }))
     }
 
@@ -128,8 +127,10 @@ impl DevicePlugin for Service {
         let containers = request.into_inner().container_requests;
         let ids = containers.iter().map(|container| container.devices_ids.len()).sum();
         self.check(containers.len(), ids)?;
-        let answers = containers.iter().map(|c| allocate(&*self.resource, &c.devices_ids));
-        let container_responses = answers.collect::<Result<_, _>>()?;
+        let mut container_responses = Vec::with_capacity(containers.len());
+        for container in &containers {
+            container_responses.push(allocate(&*self.resource, &container.devices_ids).await?);
+        }
         Ok(Response::new(AllocateResponse { container_responses }))
     }
 
@@ -139,13 +140,9 @@ impl DevicePlugin for Service {
     ) -> Result<Response<PreStartContainerResponse>, Status> {
         let ids = request.into_inner().devices_ids;
         self.check(1, ids.len())?;
-        let resource = Arc::clone(&self.resource);
-        // A plugin may reset a device here, which takes long.
-        let started = spawn_blocking(move || {
-            let started = resource.pre_start(&ids);
-            started.map_err(|error| refusal(&*resource, "PreStartContainer failed", &ids, &error))
-        });
-        started.await.map_err(|error| Status::internal(error.to_string()))??;
+        let resource = &*self.resource;
+        let started = resource.pre_start(&ids).await;
+        started.map_err(|error| refusal(resource, "PreStartContainer failed", &ids, &error))?;
         Ok(Response::new(PreStartContainerResponse {}))
     }
 }
@@ -156,14 +153,18 @@ impl status::status_server::Status for Service {
         &self,
         _: Request<status::StatusRequest>,
     ) -> Result<Response<StatusReport>, Status> {
-        let report = StatusReport::of(&self.readiness.borrow(), Instant::now());
-        Ok(Response::new(report))
+        Ok(Response::new(self.readiness.borrow().report(Instant::now())))
     }
 }
 
-fn allocate(resource: &dyn Resource, ids: &[String]) -> Result<crate::ContainerResponse, Status> {
-    let response = resource.allocate(ids);
-    let response = response.map_err(|error| refusal(resource, "Allocate failed", ids, &error))?;
+async fn allocate(
+    resource: &dyn Resource,
+    ids: &[String],
+) -> Result<ContainerAllocateResponse, Status> {
+    let response = resource
+        .allocate(ids)
+        .await
+        .map_err(|error| refusal(resource, "Allocate failed", ids, &error))?;
     tracing::debug!(
         resource = resource.name(),
         ?ids,
@@ -174,7 +175,12 @@ fn allocate(resource: &dyn Resource, ids: &[String]) -> Result<crate::ContainerR
     Ok(response)
 }
 
-fn prefer(
+/// How many IDs a request for one container has.
+fn ids_of(container: &ContainerPreferredAllocationRequest) -> usize {
+    container.available_device_ids.len() + container.must_include_device_ids.len()
+}
+
+async fn prefer(
     resource: &dyn Resource,
     container: &ContainerPreferredAllocationRequest,
 ) -> Result<ContainerPreferredAllocationResponse, Status> {
@@ -184,8 +190,9 @@ fn prefer(
     })?;
     let included = &container.must_include_device_ids;
     let request = PreferredRequest::new(&container.available_device_ids, included, size);
-    let preferred = resource.preferred_allocation(request);
-    let device_ids = preferred
+    let device_ids = resource
+        .preferred_allocation(request)
+        .await
         .map_err(|error| refusal(resource, "GetPreferredAllocation failed", included, &error))?;
     tracing::debug!(
         resource = resource.name(),

@@ -1,10 +1,9 @@
 //! Runs a task for each resource that is served, and ends all of them in order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::Future;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,125 +11,24 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use uds::MAX_PATH_BYTES;
 
 use crate::node::Node;
-use crate::readiness::{Readiness, ResourceReadiness, StatusNotes};
+use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registered_resource::keep_registered;
 use crate::resource::Resource;
-use crate::resource_names::is_extended_resource_name;
-use crate::socket_names::{is_prefix, socket_name};
-use crate::transport::{Transport, UnixSockets};
+use crate::served::{RunError, Served};
+use crate::transport::Transport;
 
 /// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
 /// end, which include the start of the stop and the end of the process.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
-
-/// A time with as many digits as any until the year 2286, in Unix milliseconds.
-const LATE: u64 = 9_999_999_999_999;
 
 /// What to do about a resource that requires `PreStartContainer` on Windows. See
 /// [`Resource::pre_start`].
 const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
     it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
 
-/// What [`run`] serves. It may change while `run` runs. Use `..Served::default()`: fields may be added.
-#[derive(Clone, Default)]
-pub struct Served {
-    /// The resources, at least one, each with another name. A resource that is added is registered,
-    /// and one that is removed ends with its streams, calls and connections. The other resources
-    /// keep their streams, as long as they are the same objects.
-    pub resources: Vec<Arc<dyn Resource>>,
-    /// What the status reports besides.
-    pub notes: StatusNotes,
-}
-
-impl Served {
-    /// Resources that never change.
-    #[must_use]
-    pub fn fixed(resources: Vec<Arc<dyn Resource>>) -> watch::Receiver<Served> {
-        watch::channel(Served { resources, ..Served::default() }).1
-    }
-}
-
-/// Why [`run`] ended before a shutdown was requested.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The list of resources is empty.
-    #[error("no resources to serve")]
-    NoResources,
-    /// A kubelet does not accept the name of a resource: see
-    /// [`is_extended_resource_name`].
-    #[error(
-        "invalid resource name `{0}`: it must have the form `domain/name`, must not contain \
-         `kubernetes.io/` and must not start with `requests.`"
-    )]
-    InvalidName(String),
-    /// The prefix of a resource's sockets cannot be part of a file name.
-    #[error("invalid socket prefix `{0}`: use letters, digits, `-`, `_` and `.`")]
-    InvalidSocketPrefix(String),
-    /// The path of a socket in the device plugin directory is longer than the operating system
-    /// allows.
-    #[error(
-        "the path of plugin socket `{}` would be longer than {MAX_PATH_BYTES} bytes", .0.display()
-    )]
-    SocketPathTooLong(PathBuf),
-    /// Two resources have the same name. A kubelet would treat the second as a replacement of the
-    /// first.
-    #[error("duplicate resource `{0}`")]
-    Duplicate(String),
-}
-
-/// Serves and registers resources that never change with the kubelet of a device plugin
-/// `directory`, usually [`default_device_plugin_dir`](crate::default_device_plugin_dir), until
-/// `shutdown` completes. [`run`] has more options.
-///
-/// # Errors
-/// As for [`run`].
-///
-/// # Panics
-/// As for [`run`].
-pub async fn serve(
-    directory: impl Into<PathBuf>,
-    resources: Vec<Arc<dyn Resource>>,
-    shutdown: impl Future<Output = ()>,
-) -> Result<(), RunError> {
-    let (readiness, _) = watch::channel(Readiness::default());
-    run(directory, Served::fixed(resources), UnixSockets, shutdown, readiness).await
-}
-
-/// Serves and registers the resources of `served` until `shutdown` completes. Then it ends the
-/// streams, the calls and the connections, in this order, and removes the sockets. `directory` is
-/// the kubelet's device plugin directory, with the sockets of the kubelet and of its plugins.
-///
-/// # Errors
-/// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
-/// not an error, nor is another daemon with the same resource: registration is retried without a
-/// time limit.
-///
-/// # Panics
-/// If the transport panics. The sockets are removed before. A resource that panics in a call fails
-/// only this call.
-pub async fn run<T: Transport>(
-    directory: impl Into<PathBuf>,
-    served: watch::Receiver<Served>,
-    transport: T,
-    shutdown: impl Future<Output = ()>,
-    readiness: watch::Sender<Readiness>,
-) -> Result<(), RunError> {
-    let mut supervisor = Supervisor {
-        node: Arc::new(Node::new(transport, directory.into(), readiness)),
-        served,
-        running: HashMap::new(),
-        tasks: JoinSet::new(),
-    };
-    let ended = supervisor.supervise(pin!(shutdown)).await;
-    supervisor.shut_down().await;
-    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()))
-}
-
-struct Supervisor<T: Transport> {
+pub(crate) struct Supervisor<T: Transport> {
     node: Arc<Node<T>>,
     served: watch::Receiver<Served>,
     /// By name. A resource that was removed stays until its task has ended.
@@ -146,6 +44,21 @@ struct Running {
 }
 
 impl<T: Transport> Supervisor<T> {
+    pub(crate) fn new(node: Node<T>, served: watch::Receiver<Served>) -> Self {
+        let (running, tasks) = (HashMap::new(), JoinSet::new());
+        Supervisor { node: Arc::new(node), served, running, tasks }
+    }
+
+    /// Serves the resources until `shutdown` completes. Continues the panic of a task.
+    pub(crate) async fn run(
+        mut self,
+        shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<(), RunError> {
+        let ended = self.supervise(shutdown).await;
+        self.shut_down().await;
+        ended.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+    }
+
     /// Returns how a task panicked, if one did.
     async fn supervise(
         &mut self,
@@ -171,7 +84,7 @@ impl<T: Transport> Supervisor<T> {
     /// before another one serves a resource with the same name.
     fn follow_served(&mut self) -> Result<(), RunError> {
         let served = self.served.borrow_and_update().clone();
-        check(&self.node.directory, &served.resources)?;
+        served.check(&self.node.directory)?;
         self.publish(&served);
         for (name, running) in &self.running {
             let is_served = served.resources.iter().any(|r| Arc::ptr_eq(r, &running.resource));
@@ -202,17 +115,14 @@ impl<T: Transport> Supervisor<T> {
     /// Publishes what is served. The tasks publish the states of their resources.
     fn publish(&self, served: &Served) {
         self.node.readiness.send_if_modified(|before| {
-            let state = |resource: &Arc<dyn Resource>| {
+            let mut now = Readiness { resources: Vec::new(), notes: served.notes.clone() };
+            for resource in &served.resources {
                 let known = before.resources.iter().find(|known| known.name == resource.name());
-                known.cloned().unwrap_or_else(|| ResourceReadiness {
+                now.resources.push(known.cloned().unwrap_or_else(|| ResourceReadiness {
                     pending: resource.pending(),
                     ..ResourceReadiness::starting(resource.name())
-                })
-            };
-            let now = Readiness {
-                resources: served.resources.iter().map(state).collect(),
-                notes: served.notes.clone(),
-            };
+                }));
+            }
             let changed = *before != now;
             *before = now;
             changed
@@ -237,28 +147,4 @@ impl<T: Transport> Supervisor<T> {
             tracing::warn!(tasks, "shutdown timed out; closed remaining tasks");
         }
     }
-}
-
-fn check(directory: &Path, resources: &[Arc<dyn Resource>]) -> Result<(), RunError> {
-    if resources.is_empty() {
-        return Err(RunError::NoResources);
-    }
-    let mut names = HashSet::new();
-    for resource in resources {
-        let (name, prefix) = (resource.name(), resource.socket_prefix());
-        if !is_extended_resource_name(name) {
-            return Err(RunError::InvalidName(name.to_owned()));
-        }
-        if !names.insert(name) {
-            return Err(RunError::Duplicate(name.to_owned()));
-        }
-        if !is_prefix(&prefix) {
-            return Err(RunError::InvalidSocketPrefix(prefix.into_owned()));
-        }
-        let socket = directory.join(socket_name(&prefix, LATE));
-        if socket.as_os_str().len() > MAX_PATH_BYTES {
-            return Err(RunError::SocketPathTooLong(socket));
-        }
-    }
-    Ok(())
 }

@@ -29,11 +29,24 @@ pub(crate) fn printable(text: &str) -> String {
         if line.len() >= LIMIT {
             return format!("{line}… ({} more bytes)", text.len() - n);
         }
-        let invisible = matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{61C}' | '\u{FEFF}');
-        if c.is_control() || invisible { line.extend(c.escape_default()) } else { line.push(c) }
+        if is_unsafe(c) { line.extend(c.escape_default()) } else { line.push(c) }
     }
     line
+}
+
+/// Whether a character controls the terminal, reorders text or is invisible.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61C}'
+                | '\u{200B}'..='\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}'
+                | '\u{FEFF}'
+                | '\u{FFF9}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E007F}'
+        )
 }
 
 #[cfg(test)]
@@ -44,6 +57,7 @@ mod tests {
     fn text_from_elsewhere_stays_on_its_line() {
         assert_eq!(printable("GPU é"), "GPU é");
         assert_eq!(printable("a\nb\u{1b}[1m\u{202e}c"), r"a\nb\u{1b}[1m\u{202e}c");
+        assert_eq!(printable("a\u{e0041}"), r"a\u{e0041}");
         assert_eq!(printable(&"x".repeat(1030)), "x".repeat(1024) + "… (6 more bytes)");
     }
 }

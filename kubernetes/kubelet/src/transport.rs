@@ -87,9 +87,8 @@ pub trait Lock: Send + 'static {
 /// `pkg/kubelet/cm/devicemanager/manager.go`). Whoever may read a file can lock it.
 const LOCKS: &str = "locks";
 
-/// What to do if the access control list of a socket cannot be set.
-const UNRESTRICTED_HINT: &str =
-    "the rights of its directory decide who may connect; `doctor` shows who may write to it";
+/// What follows if the access control list of a socket cannot be set.
+const UNRESTRICTED_HINT: &str = "the rights of its directory decide who may connect";
 
 /// The host's `AF_UNIX` sockets.
 #[derive(Clone, Copy, Debug, Default)]

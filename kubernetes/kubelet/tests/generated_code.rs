@@ -14,7 +14,7 @@ fn the_code_matches_the_proto_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (proto, package) in [
         ("v1beta1", "v1beta1"),
-        ("status", "status.v1"),
+        ("status", "io.crates.device_plugin.v1"),
         ("pod_resources", "v1"),
         ("pods", "v1alpha1"),
     ] {
@@ -46,7 +46,6 @@ fn generate(folder: &Path, proto: &str, package: &str) -> String {
     tonic_prost_build::configure()
         .build_transport(false)
         .btree_map(".")
-        .type_attribute(".status.v1.OutdatedContainer", "#[derive(PartialOrd, Ord)]")
         .out_dir(out.path())
         .compile_fds(protox::compile([format!("{proto}.proto")], [folder]).unwrap())
         .unwrap();

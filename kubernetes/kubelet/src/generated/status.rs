@@ -7,21 +7,12 @@ pub struct StatusReport {
     /// In the order of the process's resources. Empty while the process starts or shuts down.
     #[prost(message, repeated, tag = "1")]
     pub resources: ::prost::alloc::vec::Vec<ResourceStatus>,
-    /// Why the newest configuration is not active. Empty if it is.
-    #[prost(string, tag = "3")]
-    pub rejected_configuration: ::prost::alloc::string::String,
-    /// What an administrator should know, a line each.
-    #[prost(string, repeated, tag = "4")]
-    pub notices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The containers whose device has changed since it was allocated to them.
-    #[prost(message, repeated, tag = "5")]
-    pub outdated: ::prost::alloc::vec::Vec<OutdatedContainer>,
-    /// Whether these containers are known. Earlier versions do not know them.
-    #[prost(bool, tag = "6")]
-    pub outdated_known: bool,
-    /// The UID of the pod of the process. Empty if the process does not know it.
-    #[prost(string, tag = "7")]
-    pub pod_uid: ::prost::alloc::string::String,
+    /// What the plugin reports besides, by names that it chooses.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub notes: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
 }
 /// One resource of a report.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -43,32 +34,6 @@ pub struct ResourceStatus {
     /// Why the devices are not known yet. Empty if they are known.
     #[prost(string, tag = "5")]
     pub pending: ::prost::alloc::string::String,
-}
-/// A container whose device has changed since it was allocated to the container.
-#[derive(PartialOrd, Ord)]
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OutdatedContainer {
-    /// The namespace of the pod.
-    #[prost(string, tag = "1")]
-    pub namespace: ::prost::alloc::string::String,
-    /// The name of the pod.
-    #[prost(string, tag = "2")]
-    pub pod: ::prost::alloc::string::String,
-    /// The UID of the pod. Empty if the kubelet does not report it.
-    #[prost(string, tag = "3")]
-    pub pod_uid: ::prost::alloc::string::String,
-    /// The name of the container in its pod.
-    #[prost(string, tag = "4")]
-    pub container: ::prost::alloc::string::String,
-    /// The device.
-    #[prost(string, tag = "5")]
-    pub device: ::prost::alloc::string::String,
-    /// What the device was at the allocation.
-    #[prost(string, tag = "6")]
-    pub before: ::prost::alloc::string::String,
-    /// What it is now.
-    #[prost(string, tag = "7")]
-    pub now: ::prost::alloc::string::String,
 }
 /// The registration phase of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -205,9 +170,12 @@ pub mod status_client {
                     )
                 })?;
             let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static("/status.v1.Status/Get");
+            let path = http::uri::PathAndQuery::from_static(
+                "/io.crates.device_plugin.v1.Status/Get",
+            );
             let mut req = request.into_request();
-            req.extensions_mut().insert(GrpcMethod::new("status.v1.Status", "Get"));
+            req.extensions_mut()
+                .insert(GrpcMethod::new("io.crates.device_plugin.v1.Status", "Get"));
             self.inner.unary(req, path, codec).await
         }
     }
@@ -307,7 +275,7 @@ pub mod status_server {
         }
         fn call(&mut self, req: http::Request<B>) -> Self::Future {
             match req.uri().path() {
-                "/status.v1.Status/Get" => {
+                "/io.crates.device_plugin.v1.Status/Get" => {
                     #[allow(non_camel_case_types)]
                     struct GetSvc<T: Status>(pub Arc<T>);
                     impl<T: Status> tonic::server::UnaryService<super::StatusRequest>
@@ -385,7 +353,7 @@ pub mod status_server {
         }
     }
     /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "status.v1.Status";
+    pub const SERVICE_NAME: &str = "io.crates.device_plugin.v1.Status";
     impl<T> tonic::server::NamedService for StatusServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }

@@ -40,7 +40,7 @@ impl Attribution {
     }
 
     /// The container that holds a device of a resource. `device_id` is the ID that was advertised
-    /// to the kubelet, such as `<PnP instance ID>\<replica>`.
+    /// to the kubelet.
     #[must_use]
     pub fn holder(&self, resource: &str, device_id: &str) -> Option<&Holder> {
         self.resources.get(resource)?.get(device_id).map(|holder| &**holder)
@@ -74,10 +74,10 @@ mod tests {
 
     fn attribution() -> Attribution {
         let held = [
-            ("render", "example.com/gpu", r"PCI\A\3\0"),
-            ("render", "example.com/gpu", r"PCI\A\3\1"),
-            ("train", "example.com/npu", r"PCI\A\3\0"),
-            ("late", "example.com/gpu", r"PCI\A\3\1"),
+            ("render", "example.com/gpu", "a"),
+            ("render", "example.com/gpu", "b"),
+            ("train", "example.com/npu", "a"),
+            ("late", "example.com/gpu", "b"),
         ];
         held.into_iter()
             .map(|(pod, resource, id)| {
@@ -92,11 +92,11 @@ mod tests {
     fn a_device_belongs_to_the_first_container_of_its_resource() {
         let attribution = attribution();
         let pod = |resource, id| attribution.holder(resource, id).map(|holder| &*holder.pod);
-        assert_eq!(pod("example.com/gpu", r"PCI\A\3\0"), Some("render"));
-        assert_eq!(pod("example.com/gpu", r"PCI\A\3\1"), Some("render"));
-        assert_eq!(pod("example.com/npu", r"PCI\A\3\0"), Some("train"));
-        assert_eq!(pod("example.com/npu", r"PCI\A\3\1"), None);
-        assert_eq!(pod("example.com/other", r"PCI\A\3\0"), None);
+        assert_eq!(pod("example.com/gpu", "a"), Some("render"));
+        assert_eq!(pod("example.com/gpu", "b"), Some("render"));
+        assert_eq!(pod("example.com/npu", "a"), Some("train"));
+        assert_eq!(pod("example.com/npu", "b"), None);
+        assert_eq!(pod("example.com/other", "a"), None);
     }
 
     #[test]
@@ -106,9 +106,9 @@ mod tests {
             attribution.iter().map(|(resource, id, holder)| (resource, id, &*holder.pod)).collect();
         listed.sort_unstable();
         let expected = [
-            ("example.com/gpu", r"PCI\A\3\0", "render"),
-            ("example.com/gpu", r"PCI\A\3\1", "render"),
-            ("example.com/npu", r"PCI\A\3\0", "train"),
+            ("example.com/gpu", "a", "render"),
+            ("example.com/gpu", "b", "render"),
+            ("example.com/npu", "a", "train"),
         ];
         assert_eq!(listed, expected);
         assert_eq!(Attribution::default().iter().count(), 0);

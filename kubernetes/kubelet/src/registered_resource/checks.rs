@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
-use crate::KUBELET_SOCKET;
+use crate::directory::KUBELET_SOCKET;
 use crate::node::Node;
 use crate::resource::Resource;
 use crate::socket_names::has_prefix;

@@ -31,7 +31,7 @@ pub enum StatusError {
     #[error("no process listens on the socket")]
     Absent(#[source] io::Error),
     /// The socket may not be used, the connection was lost, or the process that listens does not know
-    /// the call: another plugin, or an earlier version.
+    /// the call: another plugin, or another version.
     #[error("cannot query plugin: {0}")]
     Failed(String),
 }
@@ -49,6 +49,7 @@ impl StatusError {
     fn of_call(status: &Status) -> Self {
         match status.code() {
             Code::ResourceExhausted | Code::DeadlineExceeded => Self::Busy,
+            Code::Unimplemented => Self::Failed("the plugin has another version".to_owned()),
             _ => Self::Failed(channel::lost(status).unwrap_or(status.message().to_owned())),
         }
     }
@@ -61,8 +62,8 @@ pub fn find_sockets(directory: &Path, prefixes: &[&str]) -> io::Result<Vec<PathB
     let mut sockets = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+        let file = entry.file_name();
+        let name = file.to_string_lossy();
         if prefixes.iter().any(|prefix| has_prefix(prefix, &name)) {
             sockets.push(entry.path());
         }
@@ -86,8 +87,9 @@ pub async fn query_all<T: Transport>(
 
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
-    let lost = |error| StatusError::Failed(ErrorChain(&error).to_string());
-    let channel = channel::connect(io).await.map_err(lost)?;
+    let channel = channel::connect(io)
+        .await
+        .map_err(|error| StatusError::Failed(ErrorChain(&error).to_string()))?;
     let answer = StatusClient::new(channel).get(StatusRequest {}).await;
     answer.map(tonic::Response::into_inner).map_err(|status| StatusError::of_call(&status))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kubelet::status::query_all;
 use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
-use kubelet::{OutdatedContainer, Resource, RunError};
+use kubelet::{Notes, Resource, RunError};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};
@@ -104,21 +104,14 @@ async fn another_object_under_the_same_name_is_registered_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
+async fn notes_are_reported_and_change_no_stream() {
     let (node, _gpus, kubelet, plugin) = started(Release::V1_36).await;
-    let rejected = "config.yaml:1: unknown key";
-    let outdated = || OutdatedContainer { pod: "render".to_owned(), ..Default::default() };
-    plugin
-        .served
-        .send_modify(|served| served.notes.rejected_configuration = Some(rejected.to_owned()));
-    plugin.wait_for(|r| r.notes.rejected_configuration.as_deref() == Some(rejected)).await;
-    plugin.served.send_modify(|served| served.notes.outdated = Some(vec![outdated()]));
-    plugin.wait_for(|r| r.notes.outdated == Some(vec![outdated()])).await;
+    let notes = Notes::from([("notice".to_owned(), "two lines\nof text".to_owned())]);
+    plugin.served.send_modify(|served| served.notes.clone_from(&notes));
+    plugin.wait_for(|readiness| readiness.notes == notes).await;
     assert!(plugin.readiness.borrow().is_ready());
     let answers = query_all(&node.host, &sockets(&node.host)).await;
-    let report = answers[0].as_ref().unwrap();
-    assert_eq!(report.rejected_configuration, rejected);
-    assert_eq!((&*report.outdated, report.outdated_known), (&[outdated()][..], true));
+    assert_eq!(answers[0].as_ref().unwrap().notes, notes);
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 
@@ -146,13 +139,23 @@ async fn invalid_names_end_the_plugin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resources_that_cannot_be_served_end_the_plugin() {
+async fn a_resource_that_is_served_twice_ends_the_plugin() {
     let (_node, gpus, _kubelet, plugin) = started(Release::V1_36).await;
     serve(&plugin, &[&gpus, &gpus]);
     let ended = timeout(SECOND * 5, plugin.task).await.unwrap().unwrap();
     assert!(matches!(ended, Err(RunError::Duplicate(name)) if name == GPU));
-    let (_node, _gpus, _kubelet, plugin) = started(Release::V1_36).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_without_resources_waits_for_some() {
+    let (node, gpus, kubelet, plugin) = started(Release::V1_37).await;
     serve(&plugin, &[]);
-    let ended = timeout(SECOND * 5, plugin.task).await.unwrap().unwrap();
-    assert!(matches!(ended, Err(RunError::NoResources)));
+    kubelet.wait_for(|views| views[0].allocatable == 0).await;
+    sleep(SECOND * 10).await;
+    assert_eq!(sockets(&node.host), [""; 0].map(std::path::PathBuf::from));
+    assert!(!plugin.readiness.borrow().is_ready());
+    serve(&plugin, &[&gpus]);
+    kubelet.wait_for(|views| views[0].allocatable == 2).await;
+    plugin.wait_until_ready().await;
+    plugin.stop().await.unwrap();
 }

@@ -11,8 +11,9 @@ use kubelet::status::Phase;
 use kubelet::testing::{Host, InMemory, ResourceView};
 use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec,
-    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
+    AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
+    DeviceSpec, KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status,
+    Transport, async_trait,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
@@ -39,11 +40,15 @@ pub(crate) struct Devices {
     /// Whether containers may not start.
     pub(crate) refuses_start: AtomicBool,
     /// Held by a test while no start of a container may end.
-    pub(crate) starts_gate: std::sync::Mutex<()>,
+    pub(crate) starts_gate: tokio::sync::Mutex<()>,
     /// How many containers are starting.
     pub(crate) starting: AtomicUsize,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
+    /// Whether devices are files, which a container can have several of, and have CDI names.
+    pub(crate) device_files: AtomicBool,
+    /// The devices that the last preferred allocation had to include.
+    pub(crate) included: std::sync::Mutex<Vec<String>>,
 }
 
 impl Devices {
@@ -59,9 +64,11 @@ impl Devices {
             response_bytes: AtomicUsize::default(),
             requires_start: AtomicBool::default(),
             refuses_start: AtomicBool::default(),
-            starts_gate: std::sync::Mutex::default(),
+            starts_gate: tokio::sync::Mutex::default(),
             starting: AtomicUsize::default(),
             answered: AtomicUsize::default(),
+            device_files: AtomicBool::default(),
+            included: std::sync::Mutex::default(),
         })
     }
 
@@ -104,6 +111,7 @@ impl Devices {
     }
 }
 
+#[async_trait]
 impl Resource for Devices {
     fn name(&self) -> &str {
         &self.name
@@ -117,7 +125,7 @@ impl Resource for Devices {
         self.list.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
+    async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
         assert!(!panics, "cannot allocate {ids:?}");
@@ -127,10 +135,16 @@ impl Resource for Devices {
                 return Err(Status::not_found(format!("no device `{id}`")));
             }
         }
-        let spec =
-            |id: &String| DeviceSpec { host_path: format!("host://{id}"), ..DeviceSpec::default() };
+        let device_files = self.device_files.load(Ordering::Relaxed);
+        let devices = ids.iter().map(|id| DeviceSpec {
+            host_path: format!("host://{id}"),
+            container_path: if device_files { format!("/dev/{id}") } else { String::new() },
+            ..DeviceSpec::default()
+        });
+        let cdi_devices = ids.iter().filter(|_| device_files);
         Ok(ContainerResponse {
-            devices: ids.iter().map(spec).collect(),
+            devices: devices.collect(),
+            cdi_devices: cdi_devices.map(|id| CdiDevice { name: format!("v/c={id}") }).collect(),
             envs: self.environment(),
             ..ContainerResponse::default()
         })
@@ -143,18 +157,22 @@ impl Resource for Devices {
         }
     }
 
-    fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+    async fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
         self.starting.fetch_add(1, Ordering::Relaxed);
-        drop(self.starts_gate.lock());
+        drop(self.starts_gate.lock().await);
         if self.refuses_start.load(Ordering::Relaxed) {
             return Err(Status::failed_precondition(format!("cannot reset {ids:?}")));
         }
         Ok(())
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
+    async fn preferred_allocation(
+        &self,
+        request: PreferredRequest<'_>,
+    ) -> Result<Vec<String>, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         let mut ids: Vec<String> = request.must_include.to_vec();
+        self.included.lock().unwrap().clone_from(&ids);
         let mut others: Vec<String> = request.available.to_vec();
         others.sort();
         let included: HashSet<&String> = request.must_include.iter().collect();
@@ -232,14 +250,15 @@ impl Plugin {
         resources: Vec<Arc<dyn Resource>>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
-        let (readiness_in, readiness) = watch::channel(Readiness::default());
         let shutdown = async {
             let _ = stopped.await;
         };
-        let (served, serving) = watch::channel(Served { resources, ..Served::default() });
-        let running =
-            kubelet::run(directory.as_ref().to_owned(), serving, transport, shutdown, readiness_in);
-        Plugin { stop: Some(stop), task: tokio::spawn(running), readiness, served }
+        let (served, serving) = watch::channel(Served::new(resources));
+        let plugin = DevicePlugin::following(directory.as_ref(), serving)
+            .with_transport(transport)
+            .with_graceful_shutdown(shutdown);
+        let readiness = plugin.readiness();
+        Plugin { stop: Some(stop), task: tokio::spawn(plugin.run()), readiness, served }
     }
 
     pub(crate) async fn wait_until_ready(&self) {

@@ -77,11 +77,10 @@ async fn answers_the_other_calls() {
 
 /// A kubelet starts several pods at the same time and waits 30 seconds for each `PreStartContainer`.
 #[tokio::test]
-#[allow(clippy::await_holding_lock, reason = "only threads of blocking calls wait for it")]
 async fn slow_starts_of_containers_delay_no_other_call() {
     let (_node, devices, _plugin, caller) = serving().await;
     let mut starts = JoinSet::new();
-    let gate = devices.starts_gate.lock().unwrap();
+    let gate = devices.starts_gate.lock().await;
     for n in 0..4 {
         let mut plugin = caller.plugin.clone();
         let request = PreStartContainerRequest { devices_ids: vec![format!("gpu-{n}")] };

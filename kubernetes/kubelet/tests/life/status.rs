@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::uri::PathAndQuery;
 use kubelet::Transport;
 use kubelet::status::{Phase, StatusError, query_all};
 use kubelet::v1beta1::Empty;
 use tokio::time::Instant;
+use tonic::client::Grpc;
+use tonic::{Code, Request};
+use tonic_prost::ProstCodec;
 
 use crate::plugin::{Caller, DIRECTORY, GPU, sockets};
 use crate::service::serving;
@@ -42,6 +46,20 @@ async fn all_sockets_are_queried_at_the_same_time() {
     }
     assert_eq!(answers.len(), 200);
     assert!(answers.iter().all(|answer| matches!(answer, Err(StatusError::Busy))), "{answers:?}");
+}
+
+/// Programs of earlier versions call a service of another name.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_call_is_refused_with_its_reason() {
+    let (node, _devices, _plugin, _caller) = serving().await;
+    let stream = node.host.connect(&sockets(&node.host)[0]).await.unwrap();
+    let mut client = Grpc::new(kubelet::testing::connect(stream).await.unwrap());
+    client.ready().await.unwrap();
+    let path = PathAndQuery::from_static("/status.v1.Status/Get");
+    let codec = ProstCodec::<Empty, Empty>::default();
+    let refused = client.unary(Request::new(Empty {}), path, codec).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unimplemented);
+    assert!(refused.message().contains("different versions"), "{refused}");
 }
 
 /// Clients that keep streams open occupy all connections of a socket.
