@@ -1,16 +1,16 @@
 //! Allocates devices to containers: `allocateContainerResources` and `devicesToAllocate` of
 //! `pkg/kubelet/cm/devicemanager/manager.go`, with the same error messages.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::manager::{Endpoint, Ids, Manager};
-use super::pods::{ContainerView, PodRequest};
+use super::endpoint::{Endpoint, grpc_error};
+use super::manager::{Allocation, Ids, Manager};
+use super::pods::{ContainerRequest, ContainerView};
 use super::process::Process;
-use crate::Transport;
+use crate::transport::Transport;
 use crate::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
     ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
@@ -19,89 +19,94 @@ use crate::v1beta1::{
 /// `KubeletPreStartContainerRPCTimeoutInSecs`.
 const PRE_START_LIMIT: Duration = Duration::from_secs(30);
 
-/// `allocateContainerResources` and `GetDeviceRunContainerOptions`: what the container of a pod is
-/// started with.
+/// `Allocate`: chooses and allocates the devices of a container, except for those that it has.
 ///
 /// # Errors
 /// The kubelet's message.
-pub(crate) async fn allocate_pod<T: Transport>(
+pub(crate) async fn allocate<T: Transport>(
     process: &Process<T>,
-    pod: &PodRequest,
-) -> Result<ContainerView, String> {
+    pod: &str,
+    container: &ContainerRequest,
+) -> Result<(), String> {
     let resources = process.with_manager_silently(|manager| {
         manager.free_inactive();
-        manager.in_iteration_order(pod.resources.clone().into_iter().collect())
+        manager.in_iteration_order(container.resources.iter().collect())
     });
-    let mut answers = Vec::new();
     for (resource, count) in resources {
-        if process.with_manager_silently(|manager| manager.healthy(&resource)).is_none() {
+        if !process.with_manager_silently(|manager| manager.lacks(pod, container, resource)) {
             continue;
         }
-        let request = ResourceRequest { process, resource: &resource, count: count as usize };
-        match request.allocate(&pod.name).await {
-            Ok(allocated) => answers.push((resource, allocated)),
-            Err(error) => {
-                process.with_manager(Manager::count_allocated);
-                return Err(error);
-            }
+        let request = ResourceRequest { process, pod, container, resource, count: *count as usize };
+        if let Err(error) = request.allocate().await {
+            process.with_manager(Manager::count_allocated);
+            return Err(error);
         }
     }
-    let answers = process.with_manager_silently(|manager| manager.in_iteration_order(answers));
-    let mut container = ContainerView::default();
-    for (resource, (ids, answer)) in answers {
-        container.merge(answer);
-        container.device_ids.insert(resource, ids.into_iter().collect());
-    }
-    Ok(container)
-}
-
-/// `callPreStartContainerIfNeeded` for each resource of a pod, of which `allocated` are the devices.
-///
-/// # Errors
-/// The kubelet's message.
-pub(crate) async fn pre_start<T: Transport>(
-    process: &Process<T>,
-    pod: &PodRequest,
-    allocated: &BTreeMap<String, Vec<String>>,
-) -> Result<(), String> {
-    for resource in pod.resources.keys() {
-        if process.with_manager_silently(|manager| manager.healthy(resource)).is_none() {
-            continue;
-        }
-        let endpoint = process.with_manager_silently(|manager| manager.endpoint(resource))?;
-        if !endpoint.options.pre_start_required {
-            continue;
-        }
-        let devices_ids = allocated.get(resource).cloned().ok_or_else(|| {
-            let pod = &pod.name;
-            format!(
-                "no devices found allocated in local cache for pod {pod}, container main, resource \
-                 {resource}"
-            )
-        })?;
-        let request = PreStartContainerRequest { devices_ids };
-        let mut plugin = endpoint.running(resource)?;
-        let started = timeout(PRE_START_LIMIT, plugin.pre_start_container(request)).await;
-        let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));
-        started.unwrap_or_else(late).map_err(|status| {
-            format!("device plugin PreStartContainer rpc failed with err: {}", grpc_error(&status))
-        })?;
-    }
+    process.with_manager_silently(|manager| manager.update_reusable(pod, container));
     Ok(())
 }
 
-/// The text of a gRPC error in Go (`status.Error`).
-pub(crate) fn grpc_error(status: &Status) -> String {
-    let code = match status.code() {
-        tonic::Code::Cancelled => "Canceled".to_owned(),
-        code => format!("{code:?}"),
+/// `GetDeviceRunContainerOptions`: what a container is created with, each time that it starts.
+///
+/// # Errors
+/// The kubelet's message.
+pub(crate) async fn create_container<T: Transport>(
+    process: &Process<T>,
+    pod: &str,
+    container: &ContainerRequest,
+) -> Result<ContainerView, String> {
+    for resource in container.resources.keys() {
+        if process.with_manager_silently(|manager| manager.is_device_plugin_resource(resource)) {
+            pre_start(process, pod, container, resource).await?;
+        }
+    }
+    let lacks_devices = process.with_manager_silently(|manager| {
+        container.resources.keys().any(|resource| manager.lacks(pod, container, resource))
+    });
+    if lacks_devices {
+        allocate(process, pod, container).await?;
+    }
+    Ok(process.with_manager_silently(|manager| manager.container(pod, container)))
+}
+
+/// `callPreStartContainerIfNeeded`.
+async fn pre_start<T: Transport>(
+    process: &Process<T>,
+    pod: &str,
+    container: &ContainerRequest,
+    resource: &str,
+) -> Result<(), String> {
+    let endpoint = process.with_manager_silently(|manager| manager.endpoint(resource))?;
+    if !endpoint.options.pre_start_required {
+        return Ok(());
+    }
+    let devices_ids = process
+        .with_manager_silently(|manager| {
+            let allocated = manager.allocations(pod, container)?.get(resource)?;
+            Some(allocated.ids.iter().cloned().collect())
+        })
+        .ok_or_else(|| {
+            let container = &container.name;
+            format!(
+                "no devices found allocated in local cache for pod {pod}, container {container}, \
+                 resource {resource}"
+            )
+        })?;
+    let request = PreStartContainerRequest { devices_ids };
+    let mut plugin = endpoint.running(resource)?;
+    let status = match timeout(PRE_START_LIMIT, plugin.pre_start_container(request)).await {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(status)) => status,
+        Err(_) => Status::deadline_exceeded("context deadline exceeded"),
     };
-    format!("rpc error: code = {code} desc = {}", status.message())
+    Err(format!("device plugin PreStartContainer rpc failed with err: {}", grpc_error(&status)))
 }
 
 /// The request of a container for one resource.
 struct ResourceRequest<'a, T: Transport> {
     process: &'a Process<T>,
+    pod: &'a str,
+    container: &'a ContainerRequest,
     resource: &'a str,
     count: usize,
 }
@@ -111,27 +116,37 @@ impl<T: Transport> ResourceRequest<'_, T> {
         self.process.with_manager_silently(access)
     }
 
-    /// Chooses devices, calls `Allocate` and stores which devices the pod has.
-    async fn allocate(&self, pod: &str) -> Result<(Ids, ContainerAllocateResponse), String> {
+    /// Chooses devices, calls `Allocate` and stores what the container has.
+    async fn allocate(&self) -> Result<(), String> {
         let ids = self.choose().await?;
         let endpoint = self.manager(|manager| manager.endpoint(self.resource))?;
-        let mut plugin = endpoint.running(self.resource)?;
-        let container = ContainerAllocateRequest { devices_ids: self.in_order(&ids) };
-        let request = AllocateRequest { container_requests: vec![container] };
-        // `startContainer` shows the description, without the code.
-        let answer = plugin.allocate(request).await.map_err(|s| s.message().to_owned())?;
-        let first = answer.into_inner().container_responses.into_iter().next();
-        let answer = first.ok_or("no containers return in allocation response ")?;
+        let answer = self.call(&endpoint, self.in_order(&ids)).await?;
         self.process.with_manager(|manager| {
-            let of_pod = manager.allocations.entry(pod.to_owned()).or_default();
-            of_pod.insert(self.resource.to_owned(), ids.clone());
+            let allocation = Allocation { ids, answer };
+            manager.insert_allocation(self.pod, self.container, self.resource, allocation);
         });
-        Ok((ids, answer))
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        endpoint: &Endpoint,
+        devices_ids: Vec<String>,
+    ) -> Result<ContainerAllocateResponse, String> {
+        let container_requests = vec![ContainerAllocateRequest { devices_ids }];
+        let mut plugin = endpoint.running(self.resource)?;
+        // `startContainer` shows the description, without the code.
+        let answer = plugin
+            .allocate(AllocateRequest { container_requests })
+            .await
+            .map_err(|status| status.message().to_owned())?;
+        let first = answer.into_inner().container_responses.into_iter().next();
+        first.ok_or("no containers return in allocation response ".to_owned())
     }
 
     /// `devicesToAllocate`.
     async fn choose(&self) -> Result<Ids, String> {
-        let (resource, needed) = (self.resource, self.count);
+        let resource = self.resource;
         let healthy = self
             .manager(|manager| manager.healthy(resource))
             .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
@@ -140,6 +155,12 @@ impl<T: Transport> ResourceRequest<'_, T> {
                 "no healthy devices present; cannot allocate unhealthy devices {resource}"
             ));
         }
+        let mut chosen = Ids::new();
+        self.take_from(&mut chosen, &self.manager(|manager| manager.reusable(self.pod, resource)));
+        if chosen.len() == self.count {
+            return Ok(chosen);
+        }
+        let needed = self.count - chosen.len();
         let in_use = self.manager(|m| m.allocated.get(resource).cloned().unwrap_or_default());
         let available: Ids = healthy.difference(&in_use).cloned().collect();
         if available.len() < needed {
@@ -150,8 +171,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
             ));
         }
         let endpoint = self.manager(|manager| manager.endpoint(resource))?;
-        let preferred = self.preferred(&endpoint, &available).await?;
-        let mut chosen = Ids::new();
+        let preferred = self.preferred(&endpoint, &available, &chosen).await?;
         self.take_from(&mut chosen, &preferred.intersection(&available).cloned().collect());
         self.take_from(&mut chosen, &available);
         Ok(chosen)
@@ -172,22 +192,31 @@ impl<T: Transport> ResourceRequest<'_, T> {
     }
 
     /// `callGetPreferredAllocationIfAvailable`. The kubelet calls it even if there is no choice.
-    async fn preferred(&self, endpoint: &Endpoint, available: &Ids) -> Result<Ids, String> {
+    async fn preferred(
+        &self,
+        endpoint: &Endpoint,
+        available: &Ids,
+        chosen: &Ids,
+    ) -> Result<Ids, String> {
         if !endpoint.options.get_preferred_allocation_available {
             return Ok(Ids::new());
         }
-        let failed =
-            |error| format!("device plugin GetPreferredAllocation rpc failed with err: {error}");
-        let mut plugin = endpoint.running(self.resource).map_err(failed)?;
         let container = ContainerPreferredAllocationRequest {
-            available_device_ids: self.in_order(available),
-            must_include_device_ids: Vec::new(),
+            available_device_ids: self.in_order(&available.union(chosen).cloned().collect()),
+            must_include_device_ids: self.in_order(chosen),
             allocation_size: i32::try_from(self.count).unwrap_or(i32::MAX),
         };
         let request = PreferredAllocationRequest { container_requests: vec![container] };
-        let answer = plugin.get_preferred_allocation(request).await;
-        let answer = answer.map_err(|status| failed(grpc_error(&status)))?;
+        let answer = match endpoint.running(self.resource) {
+            Ok(mut plugin) => plugin.get_preferred_allocation(request).await,
+            Err(error) => return Err(preferred_failed(&error)),
+        };
+        let answer = answer.map_err(|status| preferred_failed(&grpc_error(&status)))?;
         let first = answer.into_inner().container_responses.into_iter().next();
         Ok(first.map(|response| response.device_ids.into_iter().collect()).unwrap_or_default())
     }
+}
+
+fn preferred_failed(error: &str) -> String {
+    format!("device plugin GetPreferredAllocation rpc failed with err: {error}")
 }

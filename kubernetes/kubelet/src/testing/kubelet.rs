@@ -8,14 +8,16 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
-use super::allocation::{allocate_pod, pre_start};
+use super::allocation::{allocate, create_container};
+use super::endpoint::lock;
 use super::faults::Faults;
 use super::manager::{Manager, ResourceView, Saved};
 use super::memory::Host;
-use super::options::{AllocationTime, Options};
+use super::options::{Options, Platform};
 use super::pods::{ContainerView, PodRequest};
-use super::process::{Process, Shared, lock};
-use crate::KUBELET_SOCKET;
+use super::process::{Process, Shared};
+use super::registration::serve;
+use crate::directory::KUBELET_SOCKET;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
 /// one.
@@ -79,7 +81,9 @@ impl<T: Host> KubeletDouble<T> {
             let (host, directory) = (self.host.clone(), self.directory.clone());
             let (saved, shared) = (self.saved.clone(), self.shared.clone());
             host.create_directory(&directory)?;
-            self.running = Some(Process::start(host, directory, self.options, saved, shared)?);
+            let (process, listener) = Process::start(host, directory, self.options, saved, shared)?;
+            process.spawn(serve(listener, Arc::clone(&process)));
+            self.running = Some(process);
         }
         Ok(())
     }
@@ -156,11 +160,12 @@ impl<T: Host> KubeletDouble<T> {
     /// Waits until the kubelet has received the device list of each of `names`. The list may be
     /// empty.
     pub async fn wait_for_lists(&self, names: &[&str]) -> Vec<ResourceView> {
-        let has_list = |name: &&str| {
-            let running = self.running.as_ref();
-            running.is_some_and(|process| process.with_manager_silently(|m| m.has_list(name)))
-        };
-        self.wait_for(|_| names.iter().all(has_list)).await
+        self.wait_for(|_| names.iter().all(|name| self.has_list(name))).await
+    }
+
+    fn has_list(&self, name: &str) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|process| process.with_manager_silently(|m| m.has_list(name)))
     }
 
     /// Checks whether the scheduler would place a pod on this node, without admitting the pod.
@@ -168,25 +173,24 @@ impl<T: Host> KubeletDouble<T> {
     /// # Errors
     /// The node does not have enough of a resource. The text is the scheduler's message.
     pub fn schedule(&self, pod: &PodRequest) -> Result<(), String> {
-        let (resources, running) = (self.resources(), self.running.as_ref());
-        for (name, count) in &pod.resources {
-            let allocatable =
-                resources.iter().find(|r| r.name == *name).map_or(0, |r| r.allocatable);
-            let used = running.map_or(0, |process| {
-                process.with_manager_silently(|manager| {
-                    let used = |pod: &PodRequest| pod.resources.get(name).copied();
-                    manager.pods.values().filter_map(used).sum::<u32>()
-                })
-            });
-            if *count as usize > allocatable.saturating_sub(used as usize) {
+        let pods: Vec<PodRequest> = self.running.as_ref().map_or_else(Vec::new, |process| {
+            process.with_manager_silently(|manager| manager.pods.values().cloned().collect())
+        });
+        let resources = self.resources();
+        for name in pod.containers.iter().flat_map(|container| container.resources.keys()) {
+            let used: u32 = pods.iter().map(|pod| pod.count(name)).sum();
+            let view = resources.iter().find(|resource| resource.name == *name);
+            let free = view.map_or(0, |view| view.allocatable.saturating_sub(used as usize));
+            if pod.count(name) as usize > free {
                 return Err(format!("0/1 nodes are available: 1 Insufficient {name}."));
             }
         }
         Ok(())
     }
 
-    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the
-    /// devices and returns what its container gets.
+    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the devices,
+    /// creates all containers and returns what the last one gets, which is the only one of most pods.
+    /// [`Self::restart_container`] returns what another one gets.
     ///
     /// # Errors
     /// Why the pod may not run: the reason and the message of the real kubelet. It tries again only
@@ -204,6 +208,30 @@ impl<T: Host> KubeletDouble<T> {
         admission
     }
 
+    /// Creates a container of an admitted pod again, as after its program ended: the plugin prepares the
+    /// devices again if it requires that, and the kubelet repeats the answer of the allocation.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    ///
+    /// # Panics
+    /// If no such container was admitted.
+    pub async fn restart_container(
+        &self,
+        pod: &str,
+        container: &str,
+    ) -> Result<ContainerView, String> {
+        let _one_at_a_time = self.admission.lock().await;
+        let Some(process) = self.running.clone() else {
+            return Err("NodeNotReady: kubelet is not running".to_owned());
+        };
+        let admitted = process.with_manager_silently(|manager| manager.pods.get(pod).cloned());
+        let containers = admitted.map(|pod| pod.containers).unwrap_or_default();
+        let found = containers.iter().find(|found| found.name == container);
+        let container = found.expect("the container of an admitted pod");
+        create_container(&process, pod, container).await.map_err(create_failed)
+    }
+
     /// Terminates a pod. Its devices become free when the next pod requests devices.
     pub fn terminate_pod(&mut self, name: &str) {
         match &self.running {
@@ -214,31 +242,23 @@ impl<T: Host> KubeletDouble<T> {
 }
 
 async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
-    let admitted = match process.options.allocation {
-        AllocationTime::PodAdmission => {
-            Some(allocate_pod(process, pod).await.map_err(|error| {
+    // `container_manager_windows.go` allocates nothing here.
+    if process.options.platform == Platform::Linux {
+        for container in &pod.containers {
+            allocate(process, &pod.name, container).await.map_err(|error| {
                 format!(
                     "UnexpectedAdmissionError: Allocate failed due to {error}, which is unexpected"
                 )
-            })?)
+            })?;
         }
-        // `container_manager_windows.go`.
-        AllocationTime::ContainerCreation => None,
-    };
-    let created = create_container(process, pod, admitted).await;
-    created.map_err(|error| format!("CreateContainerConfigError: {error}"))
+    }
+    let mut last = ContainerView::default();
+    for container in &pod.containers {
+        last = create_container(process, &pod.name, container).await.map_err(create_failed)?;
+    }
+    Ok(last)
 }
 
-/// `GetDeviceRunContainerOptions` of `devicemanager/manager.go`.
-async fn create_container<T: Host>(
-    process: &Process<T>,
-    pod: &PodRequest,
-    admitted: Option<ContainerView>,
-) -> Result<ContainerView, String> {
-    let allocated = admitted.as_ref().map(|container| container.device_ids.clone());
-    pre_start(process, pod, &allocated.unwrap_or_default()).await?;
-    match admitted {
-        Some(container) => Ok(container),
-        None => allocate_pod(process, pod).await,
-    }
+fn create_failed(error: String) -> String {
+    format!("CreateContainerConfigError: {error}")
 }

@@ -3,17 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tonic::transport::Channel;
-
+use super::endpoint::Endpoint;
 use super::options::{Options, Release};
-use super::pods::PodRequest;
-use super::process::lock;
-use crate::v1beta1::device_plugin_client::DevicePluginClient;
-use crate::v1beta1::{Device, DevicePluginOptions};
+use super::pods::{ContainerRequest, ContainerView, PodRequest};
+use crate::v1beta1::{ContainerAllocateResponse, Device};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_mins(5);
@@ -35,55 +30,24 @@ pub struct ResourceView {
 const HEALTHY: &str = "Healthy";
 const UNHEALTHY: &str = "Unhealthy";
 
-pub(crate) type Plugin = DevicePluginClient<Channel>;
 pub(crate) type Ids = BTreeSet<String>;
 
-/// A plugin that is or was connected. Clones refer to the same plugin.
+/// What a container got of one resource.
 #[derive(Clone)]
-pub(crate) struct Endpoint {
-    /// `None` after a kubelet restart, until the plugin registers again.
-    plugin: Option<Plugin>,
-    pub(crate) options: DevicePluginOptions,
-    socket: PathBuf,
-    stopped: Arc<Mutex<Option<Instant>>>,
+pub(crate) struct Allocation {
+    pub(crate) ids: Ids,
+    /// The plugin's answer, which the kubelet repeats when the container restarts.
+    pub(crate) answer: ContainerAllocateResponse,
 }
 
-impl Endpoint {
-    pub(crate) fn connected(plugin: Plugin, options: DevicePluginOptions, socket: PathBuf) -> Self {
-        Endpoint { plugin: Some(plugin), options, socket, stopped: Arc::default() }
-    }
-
-    fn stopped_at_start() -> Self {
-        let (options, socket) = (DevicePluginOptions::default(), PathBuf::new());
-        let stopped = Arc::new(Mutex::new(Some(Instant::now())));
-        Endpoint { plugin: None, options, socket, stopped }
-    }
-
-    fn stopped(&self) -> Option<Instant> {
-        *lock(&self.stopped)
-    }
-
-    fn stop(&self) {
-        *lock(&self.stopped) = Some(Instant::now());
-    }
-
-    /// The client of the plugin.
-    ///
-    /// # Errors
-    /// The plugin has disconnected. The text is the kubelet's message.
-    pub(crate) fn running(&self, resource: &str) -> Result<Plugin, String> {
-        match (&self.plugin, self.stopped()) {
-            (Some(plugin), None) => Ok(plugin.clone()),
-            _ => Err(format!("endpoint {resource} has been stopped")),
-        }
-    }
-}
+/// The allocations of one pod, by container and resource.
+type PodAllocations = BTreeMap<String, BTreeMap<String, Allocation>>;
 
 /// What a kubelet keeps while it does not run: its pods and its checkpoint.
 #[derive(Clone, Default)]
 pub(crate) struct Saved {
     pub(crate) pods: BTreeMap<String, PodRequest>,
-    allocations: BTreeMap<String, BTreeMap<String, Ids>>,
+    allocations: BTreeMap<String, PodAllocations>,
     registered: Vec<String>,
 }
 
@@ -99,23 +63,28 @@ pub(crate) struct Manager {
     listed: Ids,
     /// The devices in use, by resource.
     pub(crate) allocated: BTreeMap<String, Ids>,
-    /// The devices of each pod, by resource.
-    pub(crate) allocations: BTreeMap<String, BTreeMap<String, Ids>>,
+    /// By pod.
+    allocations: BTreeMap<String, PodAllocations>,
+    /// A pod, and the devices of its init containers that its next container takes, by resource.
+    reusable: (String, BTreeMap<String, Ids>),
     pub(crate) pods: BTreeMap<String, PodRequest>,
     rng: Option<fastrand::Rng>,
 }
 
 impl Manager {
     pub(crate) fn new(options: Options, saved: Saved) -> Self {
-        let registered = || saved.registered.iter().cloned();
+        let devices: BTreeMap<_, _> =
+            saved.registered.into_iter().map(|name| (name, Vec::new())).collect();
+        let stopped = devices.keys().map(|name| (name.clone(), Endpoint::stopped_at_start()));
         let mut manager = Manager {
             release: options.release,
-            endpoints: registered().map(|name| (name, Endpoint::stopped_at_start())).collect(),
+            endpoints: stopped.collect(),
             connected: BTreeMap::new(),
-            devices: registered().map(|name| (name, Vec::new())).collect(),
+            devices,
             listed: Ids::new(),
             allocated: BTreeMap::new(),
             allocations: saved.allocations,
+            reusable: Default::default(),
             pods: saved.pods,
             rng: options.shuffled.map(fastrand::Rng::with_seed),
         };
@@ -147,11 +116,11 @@ impl Manager {
     ) -> Result<(), String> {
         if self.release == Release::V1_37 {
             let sockets = self.connected.entry(resource.to_owned()).or_default();
-            if sockets.contains_key(&endpoint.socket) {
-                let socket = endpoint.socket.display();
-                return Err(format!("device plugin already connected: {socket}"));
+            let socket = endpoint.socket();
+            if sockets.contains_key(socket) {
+                return Err(format!("device plugin already connected: {}", socket.display()));
             }
-            sockets.insert(endpoint.socket.clone(), endpoint.clone());
+            sockets.insert(socket.to_owned(), endpoint.clone());
         }
         self.endpoints.insert(resource.to_owned(), endpoint);
         Ok(())
@@ -204,7 +173,12 @@ impl Manager {
         })
     }
 
-    /// The healthy devices of a resource that the kubelet knows (`isDevicePluginResource`).
+    /// `isDevicePluginResource`.
+    pub(crate) fn is_device_plugin_resource(&self, resource: &str) -> bool {
+        self.devices.contains_key(resource) || self.allocated.contains_key(resource)
+    }
+
+    /// The healthy devices of a resource that the kubelet knows.
     pub(crate) fn healthy(&self, resource: &str) -> Option<Ids> {
         let healthy = self.devices.get(resource)?.iter().filter(|d| d.health == HEALTHY);
         Some(healthy.map(|device| device.id.clone()).collect())
@@ -213,8 +187,9 @@ impl Manager {
     /// `GetCapacity`, which also removes resources whose plugin was disconnected for longer than
     /// [`STOP_GRACE`].
     pub(crate) fn resources(&mut self) -> Vec<ResourceView> {
-        let is_expired = |at: Instant| at.elapsed() > STOP_GRACE;
-        self.endpoints.retain(|_, endpoint| !endpoint.stopped().is_some_and(is_expired));
+        self.endpoints.retain(|_, endpoint| {
+            endpoint.stopped().is_none_or(|stopped| stopped.elapsed() <= STOP_GRACE)
+        });
         self.devices.retain(|name, _| self.endpoints.contains_key(name));
         self.devices.iter().map(|(name, devices)| view(name, devices)).collect()
     }
@@ -228,9 +203,73 @@ impl Manager {
     /// Counts the devices that pods have, and no others.
     pub(crate) fn count_allocated(&mut self) {
         self.allocated.clear();
-        for (resource, ids) in self.allocations.values().flatten() {
-            self.allocated.entry(resource.clone()).or_default().extend(ids.clone());
+        for (resource, allocation) in self.allocations.values().flat_map(BTreeMap::values).flatten()
+        {
+            let allocated = self.allocated.entry(resource.clone()).or_default();
+            allocated.extend(allocation.ids.iter().cloned());
         }
+    }
+
+    /// What the container of a pod got, by resource.
+    pub(crate) fn allocations(
+        &self,
+        pod: &str,
+        container: &ContainerRequest,
+    ) -> Option<&BTreeMap<String, Allocation>> {
+        self.allocations.get(pod)?.get(&container.name)
+    }
+
+    /// Whether the container must still be allocated devices of a resource.
+    pub(crate) fn lacks(&self, pod: &str, container: &ContainerRequest, resource: &str) -> bool {
+        let allocated = self.allocations(pod, container);
+        self.is_device_plugin_resource(resource)
+            && !allocated.is_some_and(|allocated| allocated.contains_key(resource))
+    }
+
+    pub(crate) fn insert_allocation(
+        &mut self,
+        pod: &str,
+        container: &ContainerRequest,
+        resource: &str,
+        allocation: Allocation,
+    ) {
+        let of_pod = self.allocations.entry(pod.to_owned()).or_default();
+        let of_container = of_pod.entry(container.name.clone()).or_default();
+        of_container.insert(resource.to_owned(), allocation);
+    }
+
+    /// The devices of earlier init containers of the pod that its next container takes first.
+    pub(crate) fn reusable(&mut self, pod: &str, resource: &str) -> Ids {
+        if self.reusable.0 != pod {
+            self.reusable = (pod.to_owned(), BTreeMap::new());
+        }
+        self.reusable.1.get(resource).cloned().unwrap_or_default()
+    }
+
+    /// `addContainerAllocatedResources` and `removeContainerAllocatedResources`: the devices of an init
+    /// container are free for the next one, and those of other containers are not.
+    pub(crate) fn update_reusable(&mut self, pod: &str, container: &ContainerRequest) {
+        let allocated = self.allocations(pod, container).cloned().unwrap_or_default();
+        for (resource, Allocation { ids, .. }) in allocated {
+            let mut reusable = self.reusable(pod, &resource);
+            if container.is_init {
+                reusable.extend(ids);
+            } else {
+                reusable.retain(|id| !ids.contains(id));
+            }
+            self.reusable.1.insert(resource, reusable);
+        }
+    }
+
+    /// `deviceRunContainerOptions`: what the container runtime gets.
+    pub(crate) fn container(&mut self, pod: &str, container: &ContainerRequest) -> ContainerView {
+        let allocated = self.allocations(pod, container).cloned().unwrap_or_default();
+        let mut view = ContainerView::default();
+        for (resource, allocation) in self.in_iteration_order(allocated.into_iter().collect()) {
+            view.merge(allocation.answer);
+            view.device_ids.insert(resource, allocation.ids.into_iter().collect());
+        }
+        view
     }
 }
 

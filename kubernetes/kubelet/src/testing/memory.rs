@@ -9,9 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Identity, Listener, Lock, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
+
+use crate::transport::{Identity, Listener, Lock, Transport, UnixSockets};
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -133,9 +134,10 @@ impl Transport for InMemory {
         let backlog = self.backlog(path);
         async move {
             let (client, server) = tokio::io::duplex(BUFFER);
-            let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
-            backlog?.send(server).await.map_err(refused)?;
-            Ok(client)
+            match backlog?.send(server).await {
+                Ok(()) => Ok(client),
+                Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
+            }
         }
     }
 
@@ -175,8 +177,8 @@ impl Transport for InMemory {
         if !files.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let inside = |path: &&PathBuf| path.parent() == Some(directory);
-        Ok(files.sockets.keys().filter(inside).cloned().collect())
+        let sockets = files.sockets.keys().filter(|path| path.parent() == Some(directory));
+        Ok(sockets.cloned().collect())
     }
 }
 

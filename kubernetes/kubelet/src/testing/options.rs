@@ -7,8 +7,8 @@ pub struct Options {
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
-    /// When the kubelet allocates devices.
-    pub allocation: AllocationTime,
+    /// The operating system of the kubelet.
+    pub platform: Platform,
     /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
     /// valid.
     pub shuffled: Option<u64>,
@@ -19,7 +19,7 @@ impl Default for Options {
         Options {
             release: Release::V1_37,
             cleanup: Cleanup::Sockets,
-            allocation: AllocationTime::ContainerCreation,
+            platform: Platform::Windows,
             shuffled: None,
         }
     }
@@ -51,13 +51,15 @@ pub enum Cleanup {
     OwnSocket,
 }
 
-/// When a kubelet allocates the devices of a container.
+/// The operating system of a kubelet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AllocationTime {
-    /// When the pod is admitted: on Linux, and on Windows with the feature gate
-    /// `WindowsCPUAndMemoryAffinity`.
-    PodAdmission,
-    /// When the container is created: on Windows. It calls `PreStartContainer` before, which fails for
-    /// a plugin that requires this call, because no devices are allocated yet.
-    ContainerCreation,
+#[non_exhaustive]
+pub enum Platform {
+    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates the
+    /// devices of all containers when it admits their pod.
+    Linux,
+    /// Windows: the kubelet allocates the devices of a container when it creates the container. It calls
+    /// `PreStartContainer` before, which fails for a plugin that requires this call, because no devices
+    /// are allocated yet.
+    Windows,
 }

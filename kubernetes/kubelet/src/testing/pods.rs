@@ -1,26 +1,82 @@
-//! Pods: what they request, and what their container gets.
+//! Pods: what they request, and what their containers get.
 
 use std::collections::BTreeMap;
 
 use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
-/// A pod with one container, which the scheduler placed on this node.
+/// A pod, which the scheduler placed on this node.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct PodRequest {
     /// Unique on the node.
     pub name: String,
+    /// The containers in the order in which they are created: init containers, then the others.
+    pub containers: Vec<ContainerRequest>,
+}
+
+/// A container of a pod.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ContainerRequest {
+    /// Unique in the pod.
+    pub name: String,
+    /// Whether it ends before the others start, which then take its devices.
+    pub is_init: bool,
     /// The number of requested devices, by resource.
     pub resources: BTreeMap<String, u32>,
 }
 
 impl PodRequest {
-    /// Creates a pod that requests one resource.
+    /// A pod whose container `main` requests these resources.
+    pub fn new(name: impl Into<String>, resources: BTreeMap<String, u32>) -> Self {
+        let main = ContainerRequest { name: "main".to_owned(), is_init: false, resources };
+        PodRequest { name: name.into(), containers: vec![main] }
+    }
+
+    /// A pod whose container `main` requests one resource.
     pub fn single(name: impl Into<String>, resource: impl Into<String>, count: u32) -> Self {
-        PodRequest { name: name.into(), resources: BTreeMap::from([(resource.into(), count)]) }
+        PodRequest::new(name, BTreeMap::from([(resource.into(), count)]))
+    }
+
+    /// The pod with an init container, which starts before the containers that it has.
+    #[must_use]
+    pub fn with_init_container(mut self, name: &str, resource: &str, count: u32) -> Self {
+        let index = self.containers.iter().filter(|container| container.is_init).count();
+        self.containers.insert(index, ContainerRequest::new(name, true, resource, count));
+        self
+    }
+
+    /// The pod with one more container.
+    #[must_use]
+    pub fn with_container(mut self, name: &str, resource: &str, count: u32) -> Self {
+        self.containers.push(ContainerRequest::new(name, false, resource, count));
+        self
+    }
+
+    /// How many devices of a resource the scheduler reserves.
+    pub(crate) fn count(&self, resource: &str) -> u32 {
+        let (mut at_once, mut at_start) = (0, 0);
+        for container in &self.containers {
+            let count = container.resources.get(resource).copied().unwrap_or_default();
+            if container.is_init {
+                at_start = count.max(at_start);
+            } else {
+                at_once += count;
+            }
+        }
+        at_once.max(at_start)
     }
 }
 
-/// What the kubelet passes to the container runtime for the container.
+impl ContainerRequest {
+    fn new(name: &str, is_init: bool, resource: &str, count: u32) -> Self {
+        let resources = BTreeMap::from([(resource.to_owned(), count)]);
+        ContainerRequest { name: name.to_owned(), is_init, resources }
+    }
+}
+
+/// What the kubelet passes to the container runtime for a container. Runtimes on Windows ignore CDI
+/// devices.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ContainerView {
     /// The IDs of the allocated devices, by resource.
@@ -41,32 +97,27 @@ pub struct ContainerView {
 
 impl ContainerView {
     /// Adds an answer as `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`
-    /// does on Windows: earlier answers take precedence, and paths are compared case-sensitively.
+    /// does: earlier answers take precedence, and paths are compared case-sensitively.
     pub(crate) fn merge(&mut self, answer: ContainerAllocateResponse) {
-        let used = |path: &str| format!("(container path `{path}` is already in use)");
         merge_map(&mut self.envs, answer.envs, "environment variable", &mut self.dropped);
         for device in answer.devices {
-            let kept = self.devices.iter().find(|d| d.container_path == device.container_path);
-            if kept == Some(&device) {
-                continue;
-            }
-            if kept.is_some() {
-                let why = used(&device.container_path);
-                self.dropped.push(format!("device {} {why}", device.host_path));
-            } else {
-                self.devices.push(device);
+            match self.devices.iter().find(|d| d.container_path == device.container_path) {
+                None => self.devices.push(device),
+                Some(kept) if *kept == device => {}
+                Some(kept) => self.dropped.push(format!(
+                    "device {} (container path `{}` is already in use)",
+                    device.host_path, kept.container_path
+                )),
             }
         }
         for mount in answer.mounts {
-            let kept = self.mounts.iter().find(|m| m.container_path == mount.container_path);
-            if kept == Some(&mount) {
-                continue;
-            }
-            if kept.is_some() {
-                let why = used(&mount.container_path);
-                self.dropped.push(format!("mount {} {why}", mount.host_path));
-            } else {
-                self.mounts.push(mount);
+            match self.mounts.iter().find(|m| m.container_path == mount.container_path) {
+                None => self.mounts.push(mount),
+                Some(kept) if *kept == mount => {}
+                Some(kept) => self.dropped.push(format!(
+                    "mount {} (container path `{}` is already in use)",
+                    mount.host_path, kept.container_path
+                )),
             }
         }
         merge_map(&mut self.annotations, answer.annotations, "annotation", &mut self.dropped);

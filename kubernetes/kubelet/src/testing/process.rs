@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use futures_util::stream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tonic::transport::Server;
 
+use super::endpoint::lock;
 use super::faults::Faults;
 use super::manager::{Manager, Saved};
 use super::options::{Cleanup, Options, Release};
-use super::registration::Registrar;
-use crate::connection::ClosableIo;
-use crate::v1beta1::registration_server::RegistrationServer;
-use crate::{KUBELET_SOCKET, Listener, Transport};
+use crate::directory::KUBELET_SOCKET;
+use crate::transport::Transport;
 
 /// The name of the file in which a kubelet saves its allocations.
 const CHECKPOINT: &str = "kubelet_internal_checkpoint";
@@ -33,7 +30,7 @@ pub(crate) struct Process<T: Transport> {
     shared: Shared,
     tasks: Mutex<JoinSet<()>>,
     /// Closes the connections of plugins to the kubelet.
-    close: CancellationToken,
+    pub(crate) close: CancellationToken,
 }
 
 /// The connections to plugins.
@@ -61,17 +58,17 @@ pub(crate) struct Shared {
 }
 
 impl<T: Transport> Process<T> {
-    /// Starts a kubelet: cleans its directory and listens on its socket.
+    /// Starts a kubelet: cleans its directory and binds its socket.
     pub(crate) fn start(
         host: T,
         directory: PathBuf,
         options: Options,
         saved: Saved,
         shared: Shared,
-    ) -> io::Result<Arc<Self>> {
+    ) -> io::Result<(Arc<Self>, T::Listener)> {
         clean_up(&host, &directory, options.cleanup)?;
         let listener = host.bind(&directory.join(KUBELET_SOCKET))?;
-        let process = Arc::new(Process {
+        let process = Process {
             host,
             directory,
             options,
@@ -80,9 +77,8 @@ impl<T: Transport> Process<T> {
             shared,
             tasks: Mutex::default(),
             close: CancellationToken::new(),
-        });
-        process.spawn(serve(listener, Registrar(Arc::clone(&process)), process.close.clone()));
-        Ok(process)
+        };
+        Ok((Arc::new(process), listener))
     }
 
     /// A panic in the double's own code is a bug of the double and must not go unnoticed.
@@ -183,25 +179,4 @@ fn clean_up<T: Transport>(host: &T, directory: &Path, cleanup: Cleanup) -> io::R
         }
     }
     Ok(())
-}
-
-/// Serves plugins until the future is dropped.
-async fn serve<T: Transport>(
-    listener: T::Listener,
-    registrar: Registrar<T>,
-    close: CancellationToken,
-) {
-    let connections = stream::unfold(listener, |mut listener| async {
-        let accepted = listener.accept().await;
-        let io = accepted.map(|io| ClosableIo::new(io, &close));
-        Some((io, listener))
-    });
-    let service = RegistrationServer::new(registrar);
-    // Ends only if accepting fails, which the tests notice.
-    let _ = Server::builder().serve_with_incoming(service, connections).await;
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A poisoned lock would hide the panic that made the test fail.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
-use super::allocation::grpc_error;
+use super::endpoint::{Endpoint, Plugin, grpc_error};
 use super::faults::{RegisterFault, StreamFault};
-use super::manager::{Endpoint, Plugin};
 use super::options::Release;
 use super::process::Process;
+use crate::channel;
 use crate::connection::ClosableIo;
-use crate::v1beta1::registration_server::Registration;
+use crate::resource_names::is_extended_resource_name;
+use crate::transport::{Listener, Transport};
+use crate::v1beta1::registration_server::{Registration, RegistrationServer};
 use crate::v1beta1::{Empty, RegisterRequest};
-use crate::{Transport, channel, is_extended_resource_name};
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
@@ -33,8 +35,20 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(50);
 /// How often [`StreamFault::NeverRead`] is checked again.
 const NEVER_READ_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Serves plugins until the future is dropped.
+pub(crate) async fn serve<T: Transport>(listener: T::Listener, process: Arc<Process<T>>) {
+    let close = process.close.clone();
+    let connections = stream::unfold(listener, |mut listener| async {
+        let accepted = listener.accept().await;
+        Some((accepted.map(|io| ClosableIo::new(io, &close)), listener))
+    });
+    let service = RegistrationServer::new(Registrar(process));
+    // Ends only if accepting fails, which the tests notice.
+    let _ = Server::builder().serve_with_incoming(service, connections).await;
+}
+
 /// The `Registration` service that a kubelet serves on `kubelet.sock`.
-pub(crate) struct Registrar<T: Transport>(pub(crate) Arc<Process<T>>);
+struct Registrar<T: Transport>(Arc<Process<T>>);
 
 #[tonic::async_trait]
 impl<T: Transport> Registration for Registrar<T> {
@@ -67,7 +81,7 @@ impl<T: Transport> Registration for Registrar<T> {
 
 fn check(request: &RegisterRequest) -> Result<(), String> {
     let RegisterRequest { version, resource_name, .. } = request;
-    if version != crate::API_VERSION {
+    if version != "v1beta1" {
         return Err(format!(
             "requested API version {version:?} is not supported by kubelet. Supported version is \
              [\"v1beta1\"]"

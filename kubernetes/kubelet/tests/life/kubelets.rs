@@ -1,19 +1,26 @@
 //! The double itself: the admission of pods.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kubelet::testing::{AllocationTime, InMemory, KubeletDouble, Options, PodRequest};
+use kubelet::testing::{InMemory, KubeletDouble, Options, Platform, PodRequest};
 use tokio::time::sleep;
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin};
 
-async fn node_with(
+async fn node_with(count: usize) -> (Node, Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
+    node_on(Platform::Windows, count).await
+}
+
+async fn node_on(
+    platform: Platform,
     count: usize,
-) -> (Node, std::sync::Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
+) -> (Node, Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", count);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let options = Options { platform, ..Options::default() };
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
     (node, devices, plugin, kubelet)
@@ -76,7 +83,7 @@ async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
     let devices = node.add(GPU, "gpu", 1);
     devices.requires_start.store(true, Ordering::Relaxed);
     devices.refuses_start.store(true, Ordering::Relaxed);
-    let options = Options { allocation: AllocationTime::PodAdmission, ..Options::default() };
+    let options = Options { platform: Platform::Linux, ..Options::default() };
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let _plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -136,10 +143,67 @@ async fn which_of_two_resources_keeps_its_device_is_undefined() {
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let _plugin = node.run();
         kubelet.wait_for_lists(&["example.com/a", "example.com/b"]).await;
-        let mut pod = PodRequest::single("pod", "example.com/a", 1);
-        pod.resources.insert("example.com/b".to_owned(), 1);
+        let resources = [("example.com/a".to_owned(), 1), ("example.com/b".to_owned(), 1)];
+        let pod = PodRequest::new("pod", resources.into());
         let container = kubelet.admit(pod).await.unwrap();
         winners.insert(container.devices[0].host_path.clone());
     }
     assert_eq!(winners.into_iter().collect::<Vec<_>>(), ["host://a-0", "host://b-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_on_linux_keeps_several_devices_and_cdi_names() {
+    let (_node, devices, _plugin, kubelet) = node_on(Platform::Linux, 2).await;
+    devices.device_files.store(true, Ordering::Relaxed);
+    let container = kubelet.admit(PodRequest::single("a", GPU, 2)).await.unwrap();
+    let paths: Vec<_> = container.devices.iter().map(|device| &*device.container_path).collect();
+    assert_eq!(paths, ["/dev/gpu-0", "/dev/gpu-1"]);
+    assert_eq!(container.cdi_devices, ["v/c=gpu-0", "v/c=gpu-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_takes_over_devices_must_include_them() {
+    for platform in [Platform::Linux, Platform::Windows] {
+        let (_node, devices, _plugin, mut kubelet) = node_on(platform, 4).await;
+        kubelet.admit(PodRequest::single("first", GPU, 1)).await.unwrap();
+        let pod = PodRequest::single("pod", GPU, 2).with_init_container("init", GPU, 1);
+        assert_eq!(kubelet.schedule(&pod), Ok(()));
+        let main = kubelet.admit(pod.clone()).await.unwrap();
+        assert_eq!(*devices.included.lock().unwrap(), ["gpu-1"]);
+        assert_eq!(main.device_ids[GPU], ["gpu-1", "gpu-2"]);
+        let init = kubelet.restart_container("pod", "init").await.unwrap();
+        assert_eq!(init.device_ids[GPU], ["gpu-1"]);
+        // Two containers that run at the same time share no device.
+        kubelet.terminate_pod("pod");
+        let pod = PodRequest::single("pair", GPU, 1).with_container("side", GPU, 2);
+        let side = kubelet.admit(pod).await.unwrap();
+        let main = kubelet.restart_container("pair", "main").await.unwrap();
+        assert_eq!(main.device_ids[GPU], ["gpu-1"], "{platform:?}");
+        assert_eq!(side.device_ids[GPU], ["gpu-2", "gpu-3"], "{platform:?}");
+        let more = PodRequest::single("more", GPU, 1).with_container("side", GPU, 1);
+        kubelet.schedule(&more).unwrap_err();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_restarts_gets_the_same_answer_until_its_resource_is_removed() {
+    for platform in [Platform::Linux, Platform::Windows] {
+        let (_node, devices, plugin, mut kubelet) = node_on(platform, 2).await;
+        let first = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap();
+        let answered = devices.answered.load(Ordering::Relaxed);
+        devices.set_unhealthy("gpu-0");
+        kubelet.restart().await.unwrap();
+        plugin.stop().await.unwrap();
+        let again = kubelet.restart_container("a", "main").await;
+        assert_eq!(again.as_ref(), Ok(&first), "{platform:?}");
+        assert_eq!(devices.answered.load(Ordering::Relaxed), answered);
+        sleep(Duration::from_secs(301)).await;
+        assert_eq!(kubelet.resources(), []);
+        let refused = kubelet.restart_container("a", "main").await.unwrap_err();
+        assert_eq!(
+            refused,
+            "CreateContainerConfigError: endpoint not found in cache for a registered resource: \
+             example.com/gpu"
+        );
+    }
 }
