@@ -424,9 +424,8 @@ impl<T: Transport> RegisteredResource<T> {
         };
         let due = [self.retry_at, self.registers_from].into_iter().filter(|at| *at > now);
         // The checks of all resources are at the same time, so that the process wakes up once.
-        let since_check = (now - self.node.started).as_millis() % interval.as_millis();
-        let since_check = Duration::from_millis(u64::try_from(since_check).unwrap_or_default());
-        let check = now + interval - since_check;
+        let late = (now - self.node.started).as_millis() % interval.as_millis();
+        let check = now + interval - Duration::from_millis(u64::try_from(late).unwrap_or_default());
         tokio::select! {
             Some(ended) = self.servers.join_next() => {
                 check_task(ended);

@@ -13,24 +13,22 @@ pub fn is_extended_resource_name(name: &str) -> bool {
 /// with a letter or digit.
 fn is_qualified_name(text: &str) -> bool {
     let Some((prefix, name)) = text.split_once('/') else { return false };
-    let alphanumeric = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && alphanumeric(bytes.first())
-        && alphanumeric(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+    name.len() <= 63
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         && is_dns_subdomain(prefix)
 }
 
 /// RFC 1123: labels of lower-case letters, digits and inner dashes, at most 253 characters in
 /// total.
 fn is_dns_subdomain(text: &str) -> bool {
-    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     text.len() <= 253
-        && text.split('.').map(str::as_bytes).all(|label| {
-            edge(label.first())
-                && edge(label.last())
-                && label.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+        && text.split('.').all(|label| {
+            !label.is_empty()
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         })
 }
 

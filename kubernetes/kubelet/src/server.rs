@@ -106,8 +106,8 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
 /// A request that is received after the earlier ones of its connection.
 fn one_at_a_time(request: Request<Body>) -> Request<Body> {
     let (parts, body) = request.into_parts();
-    let requests = parts.extensions.get::<Arc<Semaphore>>().expect("every connection has one");
-    let requests = PollSemaphore::new(Arc::clone(requests));
+    let limit = parts.extensions.get::<Arc<Semaphore>>().cloned();
+    let requests = PollSemaphore::new(limit.expect("every connection has one"));
     Request::from_parts(parts, Body::new(RequestBody { body, requests, permit: None }))
 }
 

@@ -29,9 +29,11 @@ use crate::text::{ErrorChain, printable};
 /// response is not valid.
 pub async fn list(endpoint: &Path, limit: Duration) -> Result<Attribution, PodResourcesError> {
     let call = async {
-        let client = PodResourcesListerClient::new(connect(endpoint).await?);
-        let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
-        let answer = client.list(ListPodResourcesRequest {}).await;
+        let channel = connect(endpoint).await?;
+        let answer = PodResourcesListerClient::new(channel)
+            .max_decoding_message_size(RESPONSE_LIMIT)
+            .list(ListPodResourcesRequest {})
+            .await;
         Ok(attribution(answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner()))
     };
     timeout(limit, call).await.map_err(|_| PodResourcesError::timeout(limit))?
@@ -46,9 +48,11 @@ pub(super) async fn list_pod_uids(
     limit: Duration,
 ) -> Result<PodUids, PodResourcesError> {
     let call = async {
-        let client = PodsClient::new(connect(endpoint).await?);
-        let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
-        let answer = client.list_pods(ListPodsRequest {}).await;
+        let channel = connect(endpoint).await?;
+        let answer = PodsClient::new(channel)
+            .max_decoding_message_size(RESPONSE_LIMIT)
+            .list_pods(ListPodsRequest {})
+            .await;
         let pods = answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner().pods;
         let uids = pods
             .into_iter()
@@ -63,8 +67,9 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
-    let lost = |error| PodResourcesError::lost(&ErrorChain(&error).to_string());
-    channel::connect(io).await.map_err(lost)
+    channel::connect(io)
+        .await
+        .map_err(|error| PodResourcesError::lost(&ErrorChain(&error).to_string()))
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {
@@ -75,8 +80,9 @@ fn attribution(response: ListPodResourcesResponse) -> Attribution {
             let (namespace, pod) = (namespace.clone(), name.clone());
             let holder = Arc::new(Holder { namespace, pod, container: printable(&container) });
             for ContainerDevices { resource_name, device_ids } in devices {
-                let of_device = |id| (resource_name.clone(), id, Arc::clone(&holder));
-                held.extend(device_ids.into_iter().map(of_device));
+                for id in device_ids {
+                    held.push((resource_name.clone(), id, Arc::clone(&holder)));
+                }
             }
         }
     }

@@ -134,8 +134,8 @@ fn is_due(asked: Option<Instant>, allocated: Option<Instant>, now: Instant) -> b
 /// Whether a failure is worth a line in the log: the first one, and one of the other kind, of which
 /// one is normal where the kubelet has no endpoint.
 fn is_news(before: Option<FailureReason>, now: FailureReason) -> bool {
-    let is_missing = |reason| reason == FailureReason::Missing;
-    before.is_none_or(|before| is_missing(before) != is_missing(now))
+    before
+        .is_none_or(|before| (before == FailureReason::Missing) != (now == FailureReason::Missing))
 }
 
 /// The UIDs of pods; none if the kubelet does not say. Nothing but labels depends on them.

@@ -35,8 +35,10 @@ impl<T: Transport> RegisteredResource<T> {
         if self.is_linked && self.state.phase == Phase::WaitingForOtherDaemon {
             return Err(LOCK_LOST);
         }
-        let is_known = |found| self.kubelet.is_some_and(|known| known.is_same_file(found));
-        if self.is_linked && found.as_ref().is_some_and(|found| !is_known(found)) {
+        if let Some(found) = found
+            && self.is_linked
+            && !self.kubelet.is_some_and(|known| known.is_same_file(&found))
+        {
             return Err(KUBELET_REPLACED);
         }
         // Without a kubelet to register a new socket with, an open stream on a socket that lost

@@ -207,12 +207,12 @@ impl<T: Transport> ResourceRequest<'_, T> {
             allocation_size: i32::try_from(self.count).unwrap_or(i32::MAX),
         };
         let request = PreferredAllocationRequest { container_requests: vec![container] };
-        let answer = match endpoint.running(self.resource) {
-            Ok(mut plugin) => plugin.get_preferred_allocation(request).await,
-            Err(error) => return Err(preferred_failed(&error)),
-        };
-        let answer = answer.map_err(|status| preferred_failed(&grpc_error(&status)))?;
-        let first = answer.into_inner().container_responses.into_iter().next();
+        let mut plugin = endpoint.running(self.resource).map_err(|e| preferred_failed(&e))?;
+        let preferred = plugin
+            .get_preferred_allocation(request)
+            .await
+            .map_err(|status| preferred_failed(&grpc_error(&status)))?;
+        let first = preferred.into_inner().container_responses.into_iter().next();
         Ok(first.map(|response| response.device_ids.into_iter().collect()).unwrap_or_default())
     }
 }

@@ -229,7 +229,7 @@ impl<T: Host> KubeletDouble<T> {
         let containers = admitted.map(|pod| pod.containers).unwrap_or_default();
         let found = containers.iter().find(|found| found.name == container);
         let container = found.expect("the container of an admitted pod");
-        create_container(&process, pod, container).await.map_err(create_failed)
+        create_container(&process, pod, container).await.map_err(|error| create_failed(&error))
     }
 
     /// Terminates a pod. Its devices become free when the next pod requests devices.
@@ -254,11 +254,13 @@ async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<Contai
     }
     let mut last = ContainerView::default();
     for container in &pod.containers {
-        last = create_container(process, &pod.name, container).await.map_err(create_failed)?;
+        last = create_container(process, &pod.name, container)
+            .await
+            .map_err(|error| create_failed(&error))?;
     }
     Ok(last)
 }
 
-fn create_failed(error: String) -> String {
+fn create_failed(error: &str) -> String {
     format!("CreateContainerConfigError: {error}")
 }
