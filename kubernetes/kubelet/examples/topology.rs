@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kubelet::{
-    AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
-    PreferredRequest, Resource, Status, async_trait, default_device_plugin_dir,
+    AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DeviceListError, DevicePlugin,
+    DevicePluginOptions, PreferredRequest, Resource, Status, async_trait,
+    default_device_plugin_dir,
 };
 use tokio::sync::watch;
 
@@ -23,19 +24,19 @@ struct Cards {
 }
 
 impl Cards {
-    fn new(resource: &'static str) -> Result<Arc<dyn Resource>, Box<dyn Error>> {
+    fn new(resource: &'static str) -> Result<Self, DeviceListError> {
         let devices = ["0-0", "0-1", "1-0", "1-1"].map(|id| {
             let mut device = AdvertisedDevice::healthy(id);
             device.numa_nodes = BTreeSet::from([node(id)]);
             device
         });
         let devices = watch::Sender::new(Arc::new(DeviceList::new(devices)?));
-        Ok(Arc::new(Cards { resource, devices }))
+        Ok(Cards { resource, devices })
     }
 }
 
 fn node(id: &str) -> u32 {
-    if id.starts_with('0') { 0 } else { 1 }
+    u32::from(id.starts_with('1'))
 }
 
 #[async_trait]
@@ -58,10 +59,12 @@ impl Resource for Cards {
         &self,
         request: PreferredRequest<'_>,
     ) -> Result<Vec<String>, Status> {
-        let on_node = |wanted| request.available.iter().filter(move |id| node(id) == wanted);
-        let larger = u32::from(on_node(1).count() > on_node(0).count());
+        let [first, second]: [Vec<&String>; 2] =
+            [0, 1].map(|wanted| request.available.iter().filter(|id| node(id) == wanted).collect());
+        let (fewer, more) =
+            if first.len() < second.len() { (first, second) } else { (second, first) };
         let mut chosen = request.must_include.to_vec();
-        for id in on_node(larger).chain(on_node(1 - larger)) {
+        for id in more.into_iter().chain(fewer) {
             if chosen.len() < request.size && !chosen.contains(id) {
                 chosen.push(id.clone());
             }
@@ -81,8 +84,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().init();
     let directory =
         std::env::args_os().nth(1).map_or_else(default_device_plugin_dir, PathBuf::from);
-    let resources = vec![Cards::new("example.com/encoder")?, Cards::new("example.com/decoder")?];
-    DevicePlugin::new(directory, resources)
+    let encoders = Arc::new(Cards::new("example.com/encoder")?);
+    let decoders = Arc::new(Cards::new("example.com/decoder")?);
+    DevicePlugin::new(directory, vec![encoders, decoders])
         .with_graceful_shutdown(async { drop(tokio::signal::ctrl_c().await) })
         .run()
         .await?;
