@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kubelet::status::{Phase, query_all};
-use kubelet::testing::{Cleanup, InMemory, KubeletDouble, Options};
-use kubelet::{Readiness, Resource, Transport, UnixSockets};
+use device_plugin::status::{Phase, query_all};
+use device_plugin::testing::{Cleanup, InMemory, KubeletDouble, Options};
+use device_plugin::{Readiness, Resource, Transport, UnixSockets};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::testing::{Cleanup, KubeletDouble, Options, PodRequest};
-use kubelet::{KUBELET_SOCKET, Resource, UnixSockets};
+use device_plugin::testing::{Cleanup, KubeletDouble, Options, PodRequest};
+use device_plugin::{KUBELET_SOCKET, Resource, UnixSockets};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, GPU, Plugin};

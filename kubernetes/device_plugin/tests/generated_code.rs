@@ -1,6 +1,6 @@
 //! Checks that the generated Rust code matches the `.proto` files, and the README the example.
 //!
-//! `UPDATE_GENERATED=1 cargo test -p kubelet --test generated_code` regenerates it.
+//! `UPDATE_GENERATED=1 cargo test -p device-plugin --test generated_code` regenerates it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

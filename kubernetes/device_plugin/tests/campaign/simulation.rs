@@ -7,13 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fastrand::Rng;
-use kubelet::testing::{
+use device_plugin::testing::{
     Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
     StreamFault,
 };
-use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse};
-use kubelet::{AdvertisedDevice, Transport};
+use device_plugin::v1beta1::{
+    AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse,
+};
+use device_plugin::{AdvertisedDevice, Transport};
+use fastrand::Rng;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};

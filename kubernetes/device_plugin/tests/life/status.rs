@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use device_plugin::Transport;
+use device_plugin::status::{Phase, StatusError, query_all};
+use device_plugin::v1beta1::Empty;
 use http::uri::PathAndQuery;
-use kubelet::Transport;
-use kubelet::status::{Phase, StatusError, query_all};
-use kubelet::v1beta1::Empty;
 use tokio::time::Instant;
 use tonic::client::Grpc;
 use tonic::{Code, Request};
@@ -53,7 +53,7 @@ async fn all_sockets_are_queried_at_the_same_time() {
 async fn an_unknown_call_is_refused_with_its_reason() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let stream = node.host.connect(&sockets(&node.host)[0]).await.unwrap();
-    let mut client = Grpc::new(kubelet::testing::connect(stream).await.unwrap());
+    let mut client = Grpc::new(device_plugin::testing::connect(stream).await.unwrap());
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/status.v1.Status/Get");
     let codec = ProstCodec::<Empty, Empty>::default();

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kubelet::status::Phase;
-use kubelet::testing::{Host, InMemory, ResourceView};
-use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet::{
+use device_plugin::status::Phase;
+use device_plugin::testing::{Host, InMemory, ResourceView};
+use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
+use device_plugin::{
     AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
     DeviceSpec, KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status,
     Transport, async_trait,
@@ -223,7 +223,7 @@ impl Caller {
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let channel = kubelet::testing::connect(io).await.ok()?;
+        let channel = device_plugin::testing::connect(io).await.ok()?;
         Some(Caller { plugin: DevicePluginClient::new(channel) })
     }
 }
@@ -245,7 +245,7 @@ pub(crate) struct Plugin {
 
 impl Plugin {
     pub(crate) fn run(
-        transport: impl kubelet::Transport,
+        transport: impl device_plugin::Transport,
         directory: impl AsRef<Path>,
         resources: Vec<Arc<dyn Resource>>,
     ) -> Self {

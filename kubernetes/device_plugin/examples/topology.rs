@@ -3,14 +3,14 @@
 //! A container runtime looks the names up in files such as `/etc/cdi/example.yaml`, which say what a
 //! container with the device needs. CDI requires Linux and Kubernetes 1.28.
 //!
-//! `cargo run -p kubelet --example topology [DIRECTORY]`
+//! `cargo run -p device-plugin --example topology [DIRECTORY]`
 
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kubelet::{
+use device_plugin::{
     AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DeviceListError, DevicePlugin,
     DevicePluginOptions, PreferredRequest, Resource, Status, async_trait,
     default_device_plugin_dir,

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use kubelet::Transport;
-use kubelet::status::Phase;
-use kubelet::testing::{
+use device_plugin::Transport;
+use device_plugin::status::Phase;
+use device_plugin::testing::{
     Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -22,7 +22,7 @@ fn node() -> Node {
     node
 }
 
-fn kubelet(node: &Node) -> KubeletDouble<kubelet::testing::InMemory> {
+fn kubelet(node: &Node) -> KubeletDouble<device_plugin::testing::InMemory> {
     KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap()
 }
 

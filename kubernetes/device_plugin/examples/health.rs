@@ -3,7 +3,7 @@
 //! Every file of a folder is a device, which is healthy while the file is empty. A probe connects to
 //! an address with HTTP: it gets 200 while a kubelet has the devices, and 503 otherwise.
 //!
-//! `cargo run -p kubelet --example health FOLDER ADDRESS [DIRECTORY]`
+//! `cargo run -p device-plugin --example health FOLDER ADDRESS [DIRECTORY]`
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, io};
 
-use kubelet::{
+use device_plugin::{
     AdvertisedDevice, ContainerResponse, DeviceList, DevicePlugin, DeviceSpec, Readiness, Resource,
     Status, async_trait, default_device_plugin_dir,
 };

@@ -4,7 +4,7 @@
 //!
 //! The seeds are always the same, so that a failure is one of the change under test. `CAMPAIGN_SEED`
 //! chooses another one, and `CAMPAIGN_ROUNDS` makes the campaign longer: `CAMPAIGN_SEED=$RANDOM
-//! CAMPAIGN_ROUNDS=20000 cargo test --release -p kubelet --test campaign -- --nocapture`.
+//! CAMPAIGN_ROUNDS=20000 cargo test --release -p device-plugin --test campaign -- --nocapture`.
 //! The campaign runs in memory and with a paused clock, so a seed gives the same run each time,
 //! except for the iteration order of the standard library's maps.
 
@@ -20,8 +20,8 @@ mod simulation;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use device_plugin::testing::{Cleanup, Options, Release};
 use fastrand::Rng;
-use kubelet::testing::{Cleanup, Options, Release};
 
 use simulation::Simulation;
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
-use kubelet::v1beta1::{
+use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
+use device_plugin::v1beta1::{
     AllocateRequest, ContainerPreferredAllocationRequest, Empty, PreferredAllocationRequest,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::status::query_all;
-use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
-use kubelet::{Notes, Resource, RunError};
+use device_plugin::status::query_all;
+use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
+use device_plugin::{Notes, Resource, RunError};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kubelet::Transport;
-use kubelet::testing::{InMemory, KubeletDouble, Options};
-use kubelet::v1beta1::{
+use device_plugin::Transport;
+use device_plugin::testing::{InMemory, KubeletDouble, Options};
+use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
@@ -210,7 +210,8 @@ async fn idle_connections_do_not_block_the_kubelet() {
     for _ in 0..100 {
         idle.push(raw(&node.host, b"").await);
     }
-    let options = Options { cleanup: kubelet::testing::Cleanup::OwnSocket, ..Options::default() };
+    let options =
+        Options { cleanup: device_plugin::testing::Cleanup::OwnSocket, ..Options::default() };
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
     assert!(ready.is_ok());

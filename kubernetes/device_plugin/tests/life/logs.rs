@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kubelet::testing::{Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault};
-use kubelet::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
+use device_plugin::testing::{
+    Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault,
+};
+use device_plugin::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
 use tracing::subscriber::DefaultGuard;

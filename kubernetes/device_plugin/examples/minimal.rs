@@ -1,12 +1,12 @@
 //! A complete device plugin: three devices that set an environment variable.
 //!
-//! `cargo run -p kubelet --example minimal [DIRECTORY]`
+//! `cargo run -p device-plugin --example minimal [DIRECTORY]`
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kubelet::{
+use device_plugin::{
     AdvertisedDevice, ContainerResponse, DeviceList, DevicePlugin, Resource, Status, async_trait,
     default_device_plugin_dir,
 };
