@@ -23,6 +23,7 @@ mod supervisor;
 pub mod testing;
 mod text;
 mod transport;
+pub mod unix_sockets;
 
 /// The messages of the API, its servers and its clients.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated from proto/v1beta1.proto")]

@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use uds::MAX_PATH_BYTES;
-
 use crate::readiness::Notes;
 use crate::resource::Resource;
 use crate::resource_names::is_extended_resource_name;
 use crate::socket_names::{is_prefix, socket_name};
+use crate::unix_sockets::MAX_PATH_BYTES;
 
 /// A time with as many digits as any until the year 2286, in Unix milliseconds.
 const LATE: u64 = 9_999_999_999_999;

@@ -9,8 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-pub use uds::Identity;
-use uds::restrict_to_owner;
+
+pub use crate::unix_sockets::Identity;
+use crate::unix_sockets::{self, UnixListener, UnixStream, restrict_to_owner};
 
 /// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
@@ -38,7 +39,7 @@ pub trait Transport: Clone + Send + Sync + 'static {
 
     /// The identity of the file at `path`, or `None` if it does not exist. Two different sockets
     /// that have the same path one after the other have different identities, as far as the host
-    /// can distinguish them ([`uds::identity`] has the exception).
+    /// can distinguish them ([`unix_sockets::identity`] has the exception).
     ///
     /// # Errors
     /// Any error of the operating system, except that the path does not exist.
@@ -95,12 +96,12 @@ const UNRESTRICTED_HINT: &str = "the rights of its directory decide who may conn
 pub struct UnixSockets;
 
 impl Transport for UnixSockets {
-    type Stream = uds::UnixStream;
-    type Listener = uds::UnixListener;
+    type Stream = UnixStream;
+    type Listener = UnixListener;
     type Lock = LockedFile;
 
     fn bind(&self, path: &Path) -> io::Result<Self::Listener> {
-        let listener = uds::UnixListener::bind(path)?;
+        let listener = UnixListener::bind(path)?;
         if let Err(error) = listener.restricted() {
             let (socket, hint) = (path.display(), UNRESTRICTED_HINT);
             tracing::warn!(%socket, %error, hint, "cannot restrict access to the plugin socket");
@@ -109,11 +110,11 @@ impl Transport for UnixSockets {
     }
 
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send {
-        uds::connect(path.to_owned())
+        unix_sockets::connect(path.to_owned())
     }
 
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        uds::identity(path)
+        unix_sockets::identity(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -200,11 +201,11 @@ impl Drop for LockedFile {
     }
 }
 
-impl Listener for uds::UnixListener {
-    type Stream = uds::UnixStream;
+impl Listener for UnixListener {
+    type Stream = UnixStream;
 
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send {
-        uds::UnixListener::accept(self)
+        UnixListener::accept(self)
     }
 }
 
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn a_lock_that_cannot_be_opened_is_waited_for() {
         // Wine without sockets also opens read-only files for root.
-        if uds::skips_test() {
+        if unix_sockets::skips_test() {
             return;
         }
         let directory = tempfile::tempdir().unwrap();

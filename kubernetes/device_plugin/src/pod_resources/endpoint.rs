@@ -28,7 +28,7 @@ pub(super) fn pods_api(endpoint: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(unix)]
-pub(super) use uds::UnixStream as Stream;
+pub(super) use crate::unix_sockets::UnixStream as Stream;
 
 #[cfg(windows)]
 pub(super) use tokio::net::windows::named_pipe::NamedPipeClient as Stream;
@@ -36,7 +36,7 @@ pub(super) use tokio::net::windows::named_pipe::NamedPipeClient as Stream;
 /// Connects to the kubelet.
 #[cfg(unix)]
 pub(super) async fn connect(endpoint: &Path) -> io::Result<Stream> {
-    uds::connect(endpoint.to_owned()).await
+    crate::unix_sockets::connect(endpoint.to_owned()).await
 }
 
 /// Connects to the kubelet. Waits while another client is connecting; the caller limits the time.

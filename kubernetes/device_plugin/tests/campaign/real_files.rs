@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_mins(2);
 
 #[test]
 fn recovers_from_random_deletions() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);

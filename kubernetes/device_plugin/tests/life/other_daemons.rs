@@ -185,7 +185,7 @@ async fn the_status_says_that_another_daemon_serves() {
 /// The host's own lock survives a kubelet that empties its directory.
 #[tokio::test]
 async fn a_second_daemon_waits_for_the_lock_of_the_host() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let parent = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets
 
 #[tokio::test]
 async fn registers_again_after_restarts_with_every_cleanup() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
@@ -58,7 +58,7 @@ async fn registers_again_after_restarts_with_every_cleanup() {
 
 #[tokio::test]
 async fn recovers_from_deleted_sockets_and_directories() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let parent = tempfile::tempdir().unwrap();

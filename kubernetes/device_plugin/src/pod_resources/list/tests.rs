@@ -84,7 +84,7 @@ impl Drop for Server {
 fn start(behavior: Behavior) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = folder.path().join("kubelet.sock");
-    let listener = uds::UnixListener::bind(&endpoint).unwrap();
+    let listener = crate::unix_sockets::UnixListener::bind(&endpoint).unwrap();
     let running = tokio::spawn(async move {
         loop {
             serve(listener.accept().await.unwrap(), behavior.clone()).await;

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use uds::{MAX_PATH_BYTES, UnixListener};
+use device_plugin::unix_sockets::{self, MAX_PATH_BYTES, UnixListener};
 
 /// A folder with a short name. `TMPDIR` may be too long for a socket path.
 fn directory() -> tempfile::TempDir {
     let parent = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("uds").tempdir_in(parent).expect("the folder can be written")
+    tempfile::Builder::new().prefix("sockets").tempdir_in(parent).expect("the folder can be written")
 }
 
 #[tokio::test]
 async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
@@ -29,7 +29,7 @@ async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
     };
     let client = async {
         let sent = vec![7; 300_000];
-        let mut stream = uds::connect(&path).await.unwrap();
+        let mut stream = unix_sockets::connect(&path).await.unwrap();
         stream.write_all(&sent).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut received = Vec::new();
@@ -41,7 +41,7 @@ async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
 
 #[tokio::test]
 async fn serves_many_connections_at_once() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
@@ -59,7 +59,7 @@ async fn serves_many_connections_at_once() {
     });
     let mut clients = Vec::new();
     for n in 0..200u8 {
-        let mut stream = uds::connect(&path).await.unwrap();
+        let mut stream = unix_sockets::connect(&path).await.unwrap();
         stream.write_u8(n).await.unwrap();
         clients.push((n, stream));
     }
@@ -72,7 +72,7 @@ async fn serves_many_connections_at_once() {
 /// The test of the code that sets the access control list on Windows reads it back.
 #[tokio::test]
 async fn only_the_owner_may_connect() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
@@ -89,18 +89,18 @@ async fn only_the_owner_may_connect() {
 
 #[tokio::test]
 async fn accepts_the_longest_path_and_rejects_a_longer_one() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
     let room = MAX_PATH_BYTES - directory.path().as_os_str().len() - 1;
     let longest = directory.path().join("s".repeat(room));
     let _listener = UnixListener::bind(&longest).unwrap();
-    uds::connect(&longest).await.unwrap();
+    unix_sockets::connect(&longest).await.unwrap();
 
     let longer = directory.path().join("s".repeat(room + 1));
     let refused =
-        [UnixListener::bind(&longer).unwrap_err(), uds::connect(&longer).await.unwrap_err()];
+        [UnixListener::bind(&longer).unwrap_err(), unix_sockets::connect(&longer).await.unwrap_err()];
     for error in refused {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
@@ -117,7 +117,7 @@ async fn rejects_an_empty_path() {
 
 #[tokio::test]
 async fn does_not_replace_an_existing_file() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
@@ -129,12 +129,12 @@ async fn does_not_replace_an_existing_file() {
 
 #[tokio::test]
 async fn distinguishes_a_missing_from_a_stale_socket() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
     let path = directory.path().join("stale.sock");
-    let error = uds::connect(&path).await.unwrap_err();
+    let error = unix_sockets::connect(&path).await.unwrap_err();
     // Windows returns the same error for both.
     let kinds: &[ErrorKind] = if cfg!(windows) {
         &[ErrorKind::NotFound, ErrorKind::ConnectionRefused]
@@ -144,14 +144,14 @@ async fn distinguishes_a_missing_from_a_stale_socket() {
     assert!(kinds.contains(&error.kind()), "{error}");
 
     drop(UnixListener::bind(&path).unwrap());
-    let error = uds::connect(&path).await.unwrap_err();
+    let error = unix_sockets::connect(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
 
 /// The socket is bound, and then registered with a runtime that cannot handle it.
 #[test]
 fn a_bind_that_fails_leaves_no_file() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
@@ -164,7 +164,7 @@ fn a_bind_that_fails_leaves_no_file() {
 
 #[tokio::test]
 async fn a_missing_directory_is_named() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory().path().join("missing");
@@ -173,22 +173,22 @@ async fn a_missing_directory_is_named() {
     assert_eq!(error.to_string(), format!("directory `{}` does not exist", directory.display()));
 }
 
-fn identity(path: &Path) -> uds::Identity {
-    uds::identity(path).expect("the file can be inspected").expect("the socket exists")
+fn identity(path: &Path) -> unix_sockets::Identity {
+    unix_sockets::identity(path).expect("the file can be inspected").expect("the socket exists")
 }
 
 #[tokio::test]
 async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
-    if uds::skips_test() {
+    if unix_sockets::skips_test() {
         return;
     }
     let directory = directory();
     let path = directory.path().join("kubelet.sock");
-    assert_eq!(uds::identity(&path).unwrap(), None);
+    assert_eq!(unix_sockets::identity(&path).unwrap(), None);
     let listener = UnixListener::bind(&path).unwrap();
     let first = identity(&path);
     for _ in 0..3 {
-        let (accepted, connected) = tokio::join!(listener.accept(), uds::connect(&path));
+        let (accepted, connected) = tokio::join!(listener.accept(), unix_sockets::connect(&path));
         let (mut server, mut client) = (accepted.unwrap(), connected.unwrap());
         client.write_u8(1).await.unwrap();
         assert_eq!(server.read_u8().await.unwrap(), 1);
@@ -198,7 +198,7 @@ async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
     assert!(identity(&path).is_same_file(&first), "after the listener was closed");
     // The first file stays, so the file system cannot use its number again.
     std::fs::rename(&path, directory.path().join("old.sock")).unwrap();
-    assert_eq!(uds::identity(&path).unwrap(), None);
+    assert_eq!(unix_sockets::identity(&path).unwrap(), None);
     let _listener = UnixListener::bind(&path).unwrap();
     assert!(!identity(&path).is_same_file(&first), "after another socket was bound");
 }
@@ -207,5 +207,5 @@ async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
 #[cfg(unix)]
 #[test]
 fn unix_supports_unix_sockets() {
-    assert!(uds::is_supported());
+    assert!(unix_sockets::is_supported());
 }

@@ -24,9 +24,9 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::bound_file::remove_on_failure;
+use crate::unix_sockets::bound_file::remove_on_failure;
 
-pub use crate::access_rights::restrict_to_owner;
+pub use crate::unix_sockets::access_rights::restrict_to_owner;
 pub(crate) use file::identity;
 
 pub(crate) type Stream = TcpStream;
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn reports_a_host_without_af_unix() {
         run(async {
-            let path = std::env::temp_dir().join(format!("uds-{}.sock", std::process::id()));
+            let path = std::env::temp_dir().join(format!("sockets-{}.sock", std::process::id()));
             if is_supported() {
                 let (listener, restricted) = bind(&path).unwrap();
                 restricted.unwrap();

@@ -14,7 +14,7 @@
 //! # What is tested where
 //!
 //! On Unix, this is tokio's own `AF_UNIX` support. On Windows, tokio and the standard library do
-//! not support `AF_UNIX`, and `sys/windows.rs` registers a socket of `socket2` with tokio as if it
+//! not support `AF_UNIX`, and this module registers a socket of `socket2` with tokio as if it
 //! were a TCP socket. The poll interface that tokio uses there (AFD) is not limited to TCP, and has
 //! been shown to work with `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
 //! That code takes the address family from the address that it is given. Its tests run it over
@@ -24,8 +24,8 @@
 //! exists or is missing, the identity of socket files, and that AFD reports the readiness of such
 //! sockets as it does for TCP sockets. Wine 10 does not support `AF_UNIX`.
 
-#[cfg_attr(unix, path = "sys/unix.rs")]
-#[cfg_attr(windows, path = "sys/windows.rs")]
+#[cfg_attr(unix, path = "unix_sockets/sys/unix.rs")]
+#[cfg_attr(windows, path = "unix_sockets/sys/windows.rs")]
 mod sys;
 
 #[cfg(windows)]
@@ -36,9 +36,9 @@ mod identity;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::bound_file::{directory_of, may_lack_directory};
-pub use crate::identity::Identity;
-pub use crate::sys::restrict_to_owner;
+use self::bound_file::{directory_of, may_lack_directory};
+pub use self::identity::Identity;
+pub use self::sys::restrict_to_owner;
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
 /// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
