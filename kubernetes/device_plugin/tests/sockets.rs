@@ -10,7 +10,10 @@ use device_plugin::unix_sockets::{self, MAX_PATH_BYTES, UnixListener};
 /// A folder with a short name. `TMPDIR` may be too long for a socket path.
 fn directory() -> tempfile::TempDir {
     let parent = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("sockets").tempdir_in(parent).expect("the folder can be written")
+    tempfile::Builder::new()
+        .prefix("sockets")
+        .tempdir_in(parent)
+        .expect("the folder can be written")
 }
 
 #[tokio::test]
@@ -99,8 +102,10 @@ async fn accepts_the_longest_path_and_rejects_a_longer_one() {
     unix_sockets::connect(&longest).await.unwrap();
 
     let longer = directory.path().join("s".repeat(room + 1));
-    let refused =
-        [UnixListener::bind(&longer).unwrap_err(), unix_sockets::connect(&longer).await.unwrap_err()];
+    let refused = [
+        UnixListener::bind(&longer).unwrap_err(),
+        unix_sockets::connect(&longer).await.unwrap_err(),
+    ];
     for error in refused {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
