@@ -8,11 +8,11 @@ use crate::workspace;
 /// programs, so that every machine builds the same bytes.
 pub(crate) fn windows() -> Vec<String> {
     // Without it, GNU ld writes the time into the header of each program.
-    [paths(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
+    [every_system(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
 }
 
-/// Flags that keep the paths of this machine out of programs.
-pub(crate) fn paths() -> Vec<String> {
+/// Flags that keep the paths of this machine and the names of symbols out of programs.
+pub(crate) fn every_system() -> Vec<String> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     // If several prefixes match a path, rustc uses the last one.
@@ -21,7 +21,9 @@ pub(crate) fn paths() -> Vec<String> {
         Some((workspace::root(), "/workspace")),
         Some((workspace::target_dir(), "/target")),
     ];
-    let flag =
-        |(path, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", path.display());
-    prefixes.into_iter().flatten().map(flag).collect()
+    let remapped = prefixes
+        .into_iter()
+        .flatten()
+        .map(|(path, name)| format!("--remap-path-prefix={}={name}", path.display()));
+    ["-Cstrip=symbols".to_owned()].into_iter().chain(remapped).collect()
 }

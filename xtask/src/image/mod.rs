@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
-pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
+pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 pub(crate) use self::source::Source;
 
 use self::layout::Layout;
@@ -178,7 +178,7 @@ impl Image {
     ) -> Result<Image> {
         // That of given programs is not known.
         let profile = profile.or(programs.is_none().then_some("release"));
-        let build = || build(shipped, profile.unwrap_or_default());
+        let build = || programs::build(shipped, profile.unwrap_or_default());
         let folder = programs.map_or_else(build, |folder| Ok(folder.to_owned()))?;
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();

@@ -90,7 +90,7 @@ fn build(temporary: &Path, files: &Path, given: Option<&Path>, profile: &str) ->
     programs::documents(&windows, &visible, &linux)?;
     programs::stage(&windows, &linux, profile)?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
-    let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
+    let built = image::folder(workspace::WINDOWS_TARGET, profile);
     let mut is_signed = true;
     for (shipped, folder) in [(&LINUX, linux), (&PLUGIN, windows), (&VISIBLE, visible)] {
         let file = |name: &str| files.join(format!("{}-{VERSION}-{name}", shipped.name));

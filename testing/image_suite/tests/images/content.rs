@@ -265,7 +265,7 @@ fn built_programs_contain_nothing_of_this_machine() {
     let output = tempfile::tempdir().unwrap();
     let build = || {
         let mut build = xtask_image();
-        build.args(["--profile", "quick", "--output"]).arg(output.path());
+        build.args(["--profile", "dev", "--output"]).arg(output.path());
         build
     };
     run(&mut build());
@@ -299,7 +299,7 @@ fn built_programs_contain_nothing_of_this_machine() {
     let provenance = referrers.document(&referrers.manifest()["manifests"][1]);
     let provenance = referrers.document(&provenance["layers"][0]);
     let definition = &provenance["predicate"]["buildDefinition"];
-    assert_eq!(definition["externalParameters"]["profile"], "quick");
+    assert_eq!(definition["externalParameters"]["profile"], "dev");
     assert!(text(&definition["internalParameters"]["compiler"]).starts_with("rustc "));
 }
 
