@@ -1,23 +1,20 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The images for nodes have one layer; those for Windows are `HostProcess` images. Example images
-//! have a layer on top of a Windows image. `docs/images.md` describes the options and the files.
+//! Each image has one layer; those for Windows are `HostProcess` images. `docs/images.md` describes
+//! the options and the files.
 
 mod hive;
 mod layer;
 mod layout;
 mod manifest;
 mod programs;
-mod referrers;
 mod registry;
 mod security;
 mod source;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use clap::ValueEnum;
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
@@ -25,7 +22,7 @@ pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
 pub(crate) use self::source::Source;
 
 use self::layout::Layout;
-use self::manifest::{BaseImage, Content};
+use self::manifest::Content;
 use self::registry::Registry;
 use crate::workspace;
 
@@ -44,21 +41,15 @@ pub(crate) struct Options {
     /// Use the programs in this folder and build none
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Cargo profile that the programs are or were built with [default: release]
-    #[arg(long)]
-    profile: Option<String>,
+    /// Cargo profile that the programs are built with
+    #[arg(long, default_value = "release")]
+    profile: String,
     /// Build the image with directx-visible and its filters, which the plugin's image does not have
-    #[arg(long, conflicts_with = "example")]
+    #[arg(long)]
     directx_visible: bool,
     /// Build the image for Linux nodes with /dev/dxg
-    #[arg(long, conflicts_with_all = ["directx_visible", "example"])]
+    #[arg(long, conflicts_with = "directx_visible")]
     linux: bool,
-    /// Build the image of this example
-    #[arg(long, requires = "base")]
-    example: Option<Example>,
-    /// Windows image of the example, such as mcr.microsoft.com/windows/server:ltsc2022
-    #[arg(long, value_name = "IMAGE", requires = "example", value_parser = registry::with_registry)]
-    base: Option<String>,
     /// Push the image after the build
     #[arg(long, value_name = "REGISTRY/REPOSITORY[:TAG]", value_parser = registry::with_registry)]
     push: Option<String>,
@@ -68,12 +59,6 @@ pub(crate) struct Options {
     /// Connect without TLS, to registries on this machine
     #[arg(long)]
     plain_http: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Example {
-    DeviceDiscovery,
-    GpuProbe,
 }
 
 /// `cargo xtask image`.
@@ -86,12 +71,11 @@ pub(crate) fn command(options: &Options) -> Result<()> {
         // A registry that cannot be read is an error before the build, which takes minutes.
         registry.digest(target)?;
     }
-    let base = options.base.as_deref().map(|name| BaseImage::read(registry, name)).transpose()?;
-    let (programs, profile) = (options.programs.as_deref(), options.profile.as_deref());
-    let mut image = Image::build(options.shipped(), programs, profile, base.as_ref(), &source)?;
+    let programs = options.programs.as_deref();
+    let mut image = Image::build(options.shipped(), programs, &options.profile, &source)?;
     image.tag(tag, target.clone());
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
-    let (layout, referrers) = image.write(&folder, &source)?;
+    let layout = image.write(&folder, &source)?;
     let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
 
     let digest = &image.digest;
@@ -103,42 +87,30 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     }
     // The tag is last, so a push that fails leaves it as it was.
     registry.push(&layout, tag, &format!("{repository}@{digest}"))?;
-    registry.push_index(
-        &referrers,
-        &image.index_tag,
-        &format!("{repository}:{}", image.index_tag),
-    )?;
     registry.push(&layout, tag, &target)?;
     println!("pushed {target}@{digest}");
     Ok(())
 }
 
-/// Builds an image and writes it, and the documents about it, to the paths that `file` returns.
+/// Builds an image and writes it as an archive.
 pub(crate) fn release(
     shipped: &'static Shipped,
     programs: Option<&Path>,
     profile: &str,
     source: &Source,
-    file: impl Fn(&str) -> PathBuf,
+    archive: &Path,
 ) -> Result<()> {
-    let mut image = Image::build(shipped, programs, Some(profile), None, source)?;
+    let mut image = Image::build(shipped, programs, profile, source)?;
     image.tag(source.version, None);
-    image.layout.write_archive(&file("image.tar"), source.seconds)?;
-    image.referrers.write_archive(&file("image-referrers.tar"), source.seconds)?;
-    for ((_, document), name) in image.documents.iter().zip(["sbom.cdx.json", "provenance.json"]) {
-        fs::write(file(name), document.to_string())?;
-    }
-    Ok(())
+    image.layout.write_archive(archive, source.seconds)
 }
 
 impl Options {
     fn shipped(&self) -> &'static Shipped {
-        match self.example {
-            Some(Example::DeviceDiscovery) => &programs::DEVICE_DISCOVERY,
-            Some(Example::GpuProbe) => &programs::GPU_PROBE,
-            None if self.directx_visible => &VISIBLE,
-            None if self.linux => &LINUX,
-            None => &PLUGIN,
+        match (self.directx_visible, self.linux) {
+            (true, _) => &VISIBLE,
+            (_, true) => &LINUX,
+            _ => &PLUGIN,
         }
     }
 
@@ -160,11 +132,6 @@ struct Image {
     digest: String,
     descriptor: Value,
     layout: Layout,
-    /// The bill of materials and the provenance, with their media types.
-    documents: [(&'static str, Value); 2],
-    /// A layout with the documents as artifacts that refer to the image, and the tag of their index.
-    referrers: Layout,
-    index_tag: String,
 }
 
 impl Image {
@@ -172,25 +139,18 @@ impl Image {
     fn build(
         shipped: &'static Shipped,
         programs: Option<&Path>,
-        profile: Option<&str>,
-        base: Option<&BaseImage>,
+        profile: &str,
         source: &Source,
     ) -> Result<Image> {
-        // That of given programs is not known.
-        let profile = profile.or(programs.is_none().then_some("release"));
-        let build = || build(shipped, profile.unwrap_or_default());
-        let folder = programs.map_or_else(build, |folder| Ok(folder.to_owned()))?;
+        let folder = match programs {
+            Some(folder) => folder.to_owned(),
+            None => build(shipped, profile)?,
+        };
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();
-        let descriptor = manifest::add(&mut layout, &content, base, source)?;
+        let descriptor = manifest::add(&mut layout, &content, source)?;
         let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
-        let documents = [
-            referrers::bill_of_materials(&content, source)?,
-            referrers::provenance(&digest, &content, base, profile, source)?,
-        ];
-        let (referrers, index_tag) = referrers::layout(&descriptor, &documents, source);
-        let name = shipped.name;
-        Ok(Image { name, digest, descriptor, layout, documents, referrers, index_tag })
+        Ok(Image { name: shipped.name, digest, descriptor, layout })
     }
 
     fn tag(&mut self, tag: &str, name: Option<String>) {
@@ -200,15 +160,14 @@ impl Image {
         self.layout.tag(tag, self.descriptor.clone());
     }
 
-    /// Writes the layouts and returns their folders.
-    fn write(&self, folder: &Path, source: &Source) -> Result<(PathBuf, PathBuf)> {
-        let path = |end| folder.join(format!("{}{end}", self.name));
-        let (layout, archive, referrers) = (path(""), path(".tar"), path("-referrers"));
+    /// Writes the layout as a folder, which is returned, and as an archive.
+    fn write(&self, folder: &Path, source: &Source) -> Result<PathBuf> {
+        let layout = folder.join(self.name);
+        let archive = folder.join(format!("{}.tar", self.name));
         self.layout.write(&layout)?;
         self.layout.write_archive(&archive, source.seconds)?;
-        self.referrers.write(&referrers)?;
-        println!("{}\n  layout     {}", self.digest, layout.display());
-        println!("  archive    {}\n  referrers  {}", archive.display(), referrers.display());
-        Ok((layout, referrers))
+        println!("{}\n  layout   {}", self.digest, layout.display());
+        println!("  archive  {}", archive.display());
+        Ok(layout)
     }
 }

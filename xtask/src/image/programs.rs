@@ -73,27 +73,6 @@ pub(crate) const VISIBLE: Shipped = Shipped {
     ..PLUGIN
 };
 
-pub(super) const DEVICE_DISCOVERY: Shipped = Shipped {
-    name: "device-discovery",
-    description: "Lists the DirectX devices that a container sees",
-    program: "test-device-discovery.exe",
-    files: &[
-        "directx-device-discovery.dll",
-        "test-device-discovery.exe",
-        "test-device-discovery-cpp.exe",
-        "test-device-discovery-go.exe",
-    ],
-    ..PLUGIN
-};
-
-pub(super) const GPU_PROBE: Shipped = Shipped {
-    name: "gpu-probe",
-    description: "Uses every GPU API of a container for a moment and reports what works",
-    program: "gpu-probe.exe",
-    files: &["gpu-probe.exe"],
-    ..PLUGIN
-};
-
 /// The file of the build that becomes the file `name`. The clients in C++ and in Go print the same
 /// as `test-device-discovery`.
 pub(crate) fn built(name: &str) -> &str {

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
-
 use super::layout::digest;
+use anyhow::{Context, Result, bail};
 
 /// Whether a registry on this machine may be used without TLS.
 #[derive(Clone, Copy)]
@@ -35,7 +33,7 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
 impl Registry {
     /// The digest that the registry has for a tag.
     pub(super) fn digest(self, reference: &str) -> Result<Option<String>> {
-        let output = self.inspect(reference, &["--raw"])?;
+        let output = self.inspect(reference)?;
         let message = message(&output).to_lowercase();
         // The codes are those of the distribution specification; some registries answer only
         // with the status.
@@ -46,47 +44,21 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// A manifest, with `--raw`, or a configuration, with `--config` too.
-    pub(super) fn document(self, reference: &str, options: &[&str]) -> Result<(Value, String)> {
-        let output = self.inspect(reference, options)?;
-        let bytes = check(output).with_context(|| format!("cannot read {reference}"))?;
-        Ok((serde_json::from_slice(&bytes)?, digest(&bytes)))
-    }
-
     /// Copies what `name` is in the layout `folder` to `target`.
     pub(super) fn push(self, folder: &Path, name: &str, target: &str) -> Result<()> {
-        // Without the option, skopeo may compress layers again, with another digest.
-        self.copy(&["--preserve-digests"], folder, name, target)
-    }
-
-    /// Copies an index and the artifacts that it lists.
-    pub(super) fn push_index(self, folder: &Path, name: &str, target: &str) -> Result<()> {
-        let result = self.copy(&["--all", "--preserve-digests"], folder, name, target);
-        // skopeo before 1.14 writes an index anew, without the types of the artifacts.
-        match result {
-            Err(error) if format!("{error:#}").contains("we cannot modify it") => {
-                eprintln!(
-                    "warning: this skopeo leaves out the types of the artifacts in {target}\nhint: use skopeo 1.14 or newer"
-                );
-                self.copy(&["--all"], folder, name, target)
-            }
-            result => result,
-        }
-    }
-
-    fn copy(self, options: &[&str], folder: &Path, name: &str, target: &str) -> Result<()> {
         let mut copy = self.skopeo("copy", "--dest-tls-verify");
-        // The path of the layout is relative, because skopeo splits it at a colon.
-        copy.current_dir(folder).arg("--quiet").args(options);
+        // Without the option, skopeo may compress layers again, with another digest. The path of the
+        // layout is relative, because skopeo splits it at a colon.
+        copy.current_dir(folder).args(["--quiet", "--preserve-digests"]);
         let output =
             copy.arg(format!("oci:.:{name}")).arg(format!("docker://{target}")).output()?;
         check(output).with_context(|| format!("cannot push {target}"))?;
         Ok(())
     }
 
-    fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
+    fn inspect(self, reference: &str) -> Result<Output> {
         let mut inspect = self.skopeo("inspect", "--tls-verify");
-        let output = inspect.args(options).arg(format!("docker://{reference}")).output().ok();
+        let output = inspect.arg("--raw").arg(format!("docker://{reference}")).output().ok();
         output.context(
             "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
         )

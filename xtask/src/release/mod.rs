@@ -98,7 +98,7 @@ fn build(temporary: &Path, files: &Path, given: Option<&Path>, profile: &str) ->
         let notices = "THIRD-PARTY-NOTICES.txt";
         copy(&folder.join(notices), &file(notices))?;
         let given = given.filter(|_| shipped.os == "windows");
-        image::release(shipped, given, profile, &source, file)?;
+        image::release(shipped, given, profile, &source, &file("image.tar"))?;
         if shipped.os == "windows" {
             is_signed &= programs::add(shipped, given.unwrap_or(&built), &folder)?;
             zip(&file("windows-x86_64.zip"), &folder)?;
