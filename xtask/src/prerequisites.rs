@@ -123,8 +123,8 @@ pub(crate) fn for_static_builds() -> Result<()> {
 
 /// Installs Rust's standard library for `target`.
 fn for_target(target: &str) -> Result<()> {
-    let folder = ["--print", "target-libdir", "--target", target];
-    let folder = stdout(Command::new("rustc").args(folder)).unwrap_or_default();
+    let arguments = ["--print", "target-libdir", "--target", target];
+    let folder = stdout(Command::new("rustc").args(arguments)).unwrap_or_default();
     if Path::new(folder.trim()).is_dir() {
         return Ok(());
     }
@@ -178,8 +178,12 @@ fn ninja() -> Result<()> {
 
 /// Installs the packages that are missing.
 pub(crate) fn install(packages: &[Package]) -> Result<()> {
-    let missing = packages.iter().filter(|(_, sign)| !is_installed(sign));
-    let missing: Vec<&str> = missing.map(|(package, _)| *package).collect();
+    let mut missing = Vec::new();
+    for (package, sign) in packages {
+        if !is_installed(sign) {
+            missing.push(*package);
+        }
+    }
     if missing.is_empty() {
         return Ok(());
     }

@@ -98,8 +98,8 @@ pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
     build.args(["build", "--quiet", "--locked", "--profile", profile, "--target", shipped.target]);
     build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
     run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
-    let folder = if profile == "dev" { "debug" } else { profile };
-    let folder = workspace::target_dir().join(shipped.target).join(folder);
+    let profile_folder = if profile == "dev" { "debug" } else { profile };
+    let folder = workspace::target_dir().join(shipped.target).join(profile_folder);
     if shipped.name == VISIBLE.name {
         visibility_filter::build_into(&folder)?;
     }

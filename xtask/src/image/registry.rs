@@ -96,6 +96,6 @@ fn check(output: Output) -> Result<Vec<u8>> {
 fn message(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.trim_end().lines().last().unwrap_or_default();
-    let line = line.split_once("msg=").map_or(line, |(_, message)| message);
-    line.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"")
+    let message = line.split_once("msg=").map_or(line, |(_, message)| message);
+    message.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"")
 }
