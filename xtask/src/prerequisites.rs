@@ -52,10 +52,11 @@ pub(crate) const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fu
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
 
+/// What the Windows programs, the filters of directx-visible and the C++ client need, in this order.
 const MINGW: &[Package] = &[
     ("gcc-mingw-w64-x86-64", "x86_64-w64-mingw32-gcc"),
-    ("g++-mingw-w64-x86-64", "x86_64-w64-mingw32-g++"),
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
+    ("g++-mingw-w64-x86-64", "x86_64-w64-mingw32-g++"),
 ];
 
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
@@ -106,13 +107,29 @@ fn for_lints() -> Result<()> {
     Ok(())
 }
 
-/// Installs what builds for Windows need.
-pub(crate) fn for_windows_builds() -> Result<()> {
+/// Installs what programs for Windows need.
+pub(crate) fn for_windows_programs() -> Result<()> {
     if cfg!(windows) {
         return Ok(());
     }
-    install(MINGW)?;
-    [WINDOWS_TARGET, WINDOWS_32_TARGET].into_iter().try_for_each(for_target)
+    install(&MINGW[..1])?;
+    for_target(WINDOWS_TARGET)
+}
+
+/// Installs what the filters need, which are for 64-bit and 32-bit processes.
+pub(crate) fn for_filters() -> Result<()> {
+    for_windows_programs()?;
+    if cfg!(windows) {
+        return Ok(());
+    }
+    install(&MINGW[..2])?;
+    for_target(WINDOWS_32_TARGET)
+}
+
+/// Installs what all builds for Windows need, those of tests included.
+fn for_windows_builds() -> Result<()> {
+    for_filters()?;
+    if cfg!(windows) { Ok(()) } else { install(MINGW) }
 }
 
 /// Installs what static builds for Linux need.

@@ -14,6 +14,11 @@ const LAST_LINES: usize = 15;
 const PAUSES: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
+/// Says what takes time now.
+pub(crate) fn stage(text: &str) {
+    eprintln!("==> {text}");
+}
+
 /// Runs `command` with this program's output; an error unless it exits 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;

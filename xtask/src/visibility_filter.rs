@@ -65,7 +65,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
 
 /// Builds every filter, and returns the paths in the order of [`FILTERS`].
 pub(crate) fn build() -> Result<Vec<PathBuf>> {
-    prerequisites::for_windows_builds()?;
+    prerequisites::for_filters()?;
     FILTERS.iter().map(build_one).collect()
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::layer::{self, Files};
 use super::layout::{Layout, MANIFEST, digest};
 use super::programs::Shipped;
-use super::source::{REPOSITORY, Source};
+use super::source::Source;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -22,15 +22,18 @@ pub(super) struct Content {
 /// Windows from its image.
 pub(super) fn add(layout: &mut Layout, content: &Content, source: &Source) -> Result<Value> {
     let shipped = content.shipped;
-    let labels = json!({
+    let mut labels = json!({
         "org.opencontainers.image.title": shipped.name,
         "org.opencontainers.image.description": shipped.description,
         "org.opencontainers.image.version": source.version,
         "org.opencontainers.image.revision": source.revision,
         "org.opencontainers.image.created": source.date(),
         "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
-        "org.opencontainers.image.source": REPOSITORY,
     });
+    if let Some(url) = source.url() {
+        // GitHub's registry connects the package with the repository of this label.
+        labels["org.opencontainers.image.source"] = url.into();
+    }
     let archive = match shipped.os {
         "windows" => layer::archive(&content.files, source.seconds)?,
         _ => layer::plain(&content.files, 0o755, source.seconds)?,

@@ -8,26 +8,24 @@ mod layer;
 mod layout;
 mod manifest;
 mod programs;
-mod registry;
+pub(crate) mod registry;
 mod security;
 mod source;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
-pub(crate) use self::source::Source;
+use self::registry::Registry;
+pub(crate) use self::source::{NO_REGISTRY, Source};
 
 use self::layout::Layout;
 use self::manifest::Content;
-use self::registry::Registry;
+use crate::process::stage;
 use crate::workspace;
-
-/// The repository that images are named after in an archive, unless they are pushed.
-const IMAGES: &str = "ghcr.io/directx-device-plugin";
 
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
@@ -50,6 +48,9 @@ pub(crate) struct Options {
     /// Build the image for Linux nodes with /dev/dxg
     #[arg(long, conflicts_with = "directx_visible")]
     linux: bool,
+    /// GitHub repository in the image's labels [default: `$GITHUB_REPOSITORY`]
+    #[arg(long, value_name = "OWNER/REPOSITORY")]
+    repository: Option<String>,
     /// Push the image after the build
     #[arg(long, value_name = "REGISTRY/REPOSITORY[:TAG]", value_parser = registry::with_registry)]
     push: Option<String>,
@@ -63,7 +64,7 @@ pub(crate) struct Options {
 
 /// `cargo xtask image`.
 pub(crate) fn command(options: &Options) -> Result<()> {
-    let source = Source::read()?;
+    let source = Source::read(options.repository.as_deref())?;
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target(&source)?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
@@ -73,36 +74,37 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     }
     let programs = options.programs.as_deref();
     let mut image = Image::build(options.shipped(), programs, &options.profile, &source)?;
-    image.tag(tag, target.clone());
+    let unpublished = format!("{NO_REGISTRY}/{}:{tag}", image.name);
+    image.tag(tag, target.clone().unwrap_or(unpublished));
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
     let layout = image.write(&folder, &source)?;
     let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
 
     let digest = &image.digest;
-    if let Some(existing) = registry.digest(&target)?.filter(|existing| existing != digest) {
-        ensure!(
-            options.replace,
+    let existing = registry.digest(&target)?.filter(|existing| existing != digest);
+    if let (Some(existing), false) = (existing, options.replace) {
+        bail!(
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
-    // The tag is last, so a push that fails leaves it as it was.
-    registry.push(&layout, tag, &format!("{repository}@{digest}"))?;
-    registry.push(&layout, tag, &target)?;
+    registry.push(&layout, &format!("oci:.:{tag}"), &format!("{repository}@{digest}"), &target)?;
     println!("pushed {target}@{digest}");
     Ok(())
 }
 
-/// Builds an image and writes it as an archive.
+/// Builds the image `name`, which ends with a tag, writes it as an archive and returns its digest.
 pub(crate) fn release(
     shipped: &'static Shipped,
     programs: Option<&Path>,
     profile: &str,
     source: &Source,
+    name: &str,
     archive: &Path,
-) -> Result<()> {
+) -> Result<String> {
     let mut image = Image::build(shipped, programs, profile, source)?;
-    image.tag(source.version, None);
-    image.layout.write_archive(archive, source.seconds)
+    image.tag(registry::split(name).1.unwrap_or_default(), name.to_owned());
+    image.layout.write_archive(archive, source.seconds)?;
+    Ok(image.digest)
 }
 
 impl Options {
@@ -146,6 +148,7 @@ impl Image {
             Some(folder) => folder.to_owned(),
             None => build(shipped, profile)?,
         };
+        stage(&format!("packing the image of {}", shipped.name));
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();
         let descriptor = manifest::add(&mut layout, &content, source)?;
@@ -153,8 +156,7 @@ impl Image {
         Ok(Image { name: shipped.name, digest, descriptor, layout })
     }
 
-    fn tag(&mut self, tag: &str, name: Option<String>) {
-        let name = name.unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", self.name));
+    fn tag(&mut self, tag: &str, name: String) {
         // `ctr images import` reads the name from this annotation.
         self.descriptor["annotations"]["io.containerd.image.name"] = name.into();
         self.layout.tag(tag, self.descriptor.clone());

@@ -1,12 +1,13 @@
 //! The programs that images contain.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::layer::Files;
-use crate::process::run;
+use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
 use crate::{build_flags, prerequisites};
@@ -88,19 +89,25 @@ pub(crate) fn built(name: &str) -> &str {
 /// Builds programs with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
     let flags = if shipped.os == "windows" {
-        prerequisites::for_windows_builds()?;
+        prerequisites::for_windows_programs()?;
         build_flags::windows()
     } else {
         prerequisites::for_static_builds()?;
         build_flags::paths()
     };
+    let usual = if profile == "release" { ", about ten minutes on two cores" } else { "" };
+    stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
     let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--profile", profile, "--target", shipped.target]);
+    if !io::stderr().is_terminal() {
+        build.arg("--quiet");
+    }
+    build.args(["build", "--locked", "--profile", profile, "--target", shipped.target]);
     build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
     run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
     let profile_folder = if profile == "dev" { "debug" } else { profile };
     let folder = workspace::target_dir().join(shipped.target).join(profile_folder);
     if shipped.name == VISIBLE.name {
+        stage("building the filters, about a minute on two cores");
         visibility_filter::build_into(&folder)?;
     }
     Ok(folder)
