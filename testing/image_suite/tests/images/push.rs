@@ -74,7 +74,7 @@ fn containerd_imports_and_pulls_the_images() {
         let archive = imported.output().join(format!("{image}.tar"));
         let import = ["images", "import", "--platform", platform];
         containerd.ctr(&[&import[..], unpack, &[archive.to_str().unwrap()]].concat());
-        let name = format!("ghcr.io/directx-device-plugin/{image}:2.0");
+        let name = format!("registry.example.com/{image}:2.0");
         containerd.assert_complete(&name, &imported.layout(image).digest());
         let fetch = ["content", "fetch", "--plain-http", "--platform", platform];
         containerd.ctr(&[&fetch[..], &[&target]].concat());
