@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // TestVisibility checks the pods that copy directx-visible to their nodes, and that the plugin's pods
@@ -74,6 +75,50 @@ func TestVisibilityIsConfigured(t *testing.T) {
 		}
 	}
 	mustEqual(t, "pools", strings.Join(pools, " "), "a b")
+}
+
+// TestInjectedResources checks that the policy knows every resource that the plugin advertises with directx-visible.
+func TestInjectedResources(t *testing.T) {
+	shared := func(names ...string) (all []string) {
+		for _, name := range names {
+			all = append(all, name, name+".shared")
+		}
+		return all
+	}
+	for _, example := range []struct {
+		values, own string
+		expected    []string
+	}{
+		{"", "", shared(display, compute)},
+		{"driverModels: [legacy]", "", shared("microsoft.com/directx")},
+		{"pools: [{name: a, nodeSelector: {pool: a}, driverModels: [mcdm]}]", "", shared(compute)},
+		{"env: [{name: WDDM_DEVICE_PLUGIN_RESOURCE_NAME, value: example.com/gpu}]", "", shared(display, compute, "example.com/gpu")},
+		{"driverModels: [wddm]\nconfig: {map: {a: 'resourceName: example.com/gpu'}}", "", shared(display, "example.com/gpu")},
+		{"config: {map: {a: '{\"Multitenancy\": 2, \"renameShared\": true, \"Resources\": [{\"Name\": \"nvidia.com/gpu\", \"match\": {\"vendor\": \"nvidia\"}}]}'}}", "",
+			shared(display, compute, "nvidia.com/gpu")},
+		{"config: {map: {a: 'resources: [{name: example.com/own, visibility: off, match: {vendor: amd}}, {name: example.com/gpu}]'}}", "",
+			shared(display, compute, "example.com/gpu")},
+		{"config: {name: x, default: a}", "nvidia.com/gpu", []string{"nvidia.com/gpu"}},
+	} {
+		found := mustRender(t, example.values+"\nvisibility: {enabled: true, inject: true, resources: ["+example.own+"]}")
+		var names []string
+		if err := yaml.Unmarshal([]byte(found.mutations[0].Spec.Variables[1].Expression), &names); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		slices.Sort(example.expected)
+		mustEqual(t, "resources with "+example.values, strings.Join(names, " "), strings.Join(example.expected, " "))
+		for _, daemonSet := range found.daemonSets {
+			if !isPlugin(daemonSet) || example.own != "" {
+				continue
+			}
+			for name := range newContainer(t, daemonSet, found.configMaps).capacity(twoT4) {
+				if !slices.Contains(names, name) && name != "example.com/own" {
+					t.Errorf("with %s, the plugin also advertises %s", example.values, name)
+				}
+			}
+		}
+	}
 }
 
 // visibleOf returns the DaemonSet that copies directx-visible.
