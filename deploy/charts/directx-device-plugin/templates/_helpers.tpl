@@ -31,14 +31,16 @@ kept whole. */}}
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
-{{/* The argument has `root` and `image`. */}}
+{{/* The argument has `root` and `image`. A repository without `/` is in the registry of the plugin's image. */}}
 {{- define "directx-device-plugin.image" -}}
-{{- with .image -}}
-{{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
-{{- else -}}
-{{- printf "%s:%s" .repository (default $.root.Chart.AppVersion .tag) -}}
+{{- $repository := .image.repository -}}
+{{- if not (contains "/" $repository) -}}
+{{- $repository = regexReplaceAll "[^/]+$" .root.Values.image.repository $repository -}}
 {{- end -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (default .root.Chart.AppVersion .image.tag) -}}
 {{- end -}}
 {{- end -}}
 
