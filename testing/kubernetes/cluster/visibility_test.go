@@ -318,3 +318,16 @@ func TestContainersWithoutCommandAreReported(t *testing.T) {
 		}
 	}
 }
+
+// The API server knows the types of everything that the policies read.
+func TestPoliciesAreTyped(t *testing.T) {
+	t.Parallel()
+	mustInject(t)
+	eventually(t, "the checked policy", "[]", func() string {
+		policy, err := api.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(context.Background(), "visible-directx-device-plugin-visible.default", metav1.GetOptions{})
+		if err != nil || policy.Status.TypeChecking == nil {
+			return text(err)
+		}
+		return fmt.Sprint(policy.Status.TypeChecking.ExpressionWarnings)
+	})
+}

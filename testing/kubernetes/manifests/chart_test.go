@@ -294,6 +294,8 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "daemonset/gpus-directx-device-plugin-discovery\n", "WARNING: featureDiscovery.admissionPolicy is false")
 	text = notes("visibility: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
+	text = notes("visibility: {enabled: true, inject: true}")
+	mustContain(text, "except those with the label\ndirectx.microsoft.com/visibility-inject=disabled")
 	text = notes("linux: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")
