@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 use super::graphics::{the_gpu_of_direct3d_and_the_other, two_gpus};
 use super::host::Prefix;
@@ -52,22 +52,17 @@ impl Programs {
     /// Runs a program in a container that has `devices`, or without a filter, and returns what it
     /// prints. Node fails if its output is a pipe.
     fn run(&self, devices: Option<i64>, words: &[&str]) -> (ExitStatus, String) {
-        let mut command = match devices {
-            Some(luid) => {
-                let mut launcher = self.wine.command(self.file("directx-visible.exe"));
-                launcher.env("DIRECTX_VISIBLE_DEVICES", luid.to_string());
-                launcher.args(["--require", "--"]).args(words);
-                launcher
-            }
-            None => {
-                let mut command: Command = self.wine.command(words[0]);
-                command.args(&words[1..]);
-                command
-            }
+        let mut command = if let Some(luid) = devices {
+            let mut launcher = self.wine.command(self.file("directx-visible.exe"));
+            launcher.env("DIRECTX_VISIBLE_DEVICES", luid.to_string()).args(["--require", "--"]);
+            launcher.arg(words[0]);
+            launcher
+        } else {
+            self.wine.command(words[0])
         };
         let printed = self.folder.join("printed.txt");
         let output = File::create(&printed).unwrap();
-        command.stdout(output.try_clone().unwrap()).stderr(output);
+        command.args(&words[1..]).stdout(output.try_clone().unwrap()).stderr(output);
         let status = command.env("DENO_WEBGPU_BACKEND", "dx12").status().unwrap();
         (status, text(&fs::read(printed).unwrap()))
     }
