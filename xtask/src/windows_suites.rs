@@ -45,7 +45,9 @@ pub(crate) fn wine() -> Result<()> {
     // Else the snapshots' library asks cargo where they are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
-    run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"]))?;
+    run(wine_suite()
+        .args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"])
+        .args(["--skip", "third_party"]))?;
     ["prefix", "suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
@@ -63,6 +65,13 @@ pub(crate) fn gpu() -> Result<()> {
     run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
     run(wine_suite().arg("graphics"))?;
+    stop("two-gpus")
+}
+
+/// The step `wine-programs`: programs that are not of this project.
+pub(crate) fn programs() -> Result<()> {
+    build_programs()?;
+    run(wine_suite().arg("third_party"))?;
     stop("two-gpus")
 }
 
