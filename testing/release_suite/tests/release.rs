@@ -50,7 +50,7 @@ fn users_can_use_every_file_of_a_release() {
     let release = temporary.path().join("release");
     let mut xtask = Command::new(env!("CARGO"));
     xtask
-        .args(["xtask", "release", "--dry-run", "--profile", "quick"])
+        .args(["xtask", "release", "--dry-run", "--profile", "dev"])
         .arg("--output")
         .arg(&release);
     output(xtask.args(["--repository", "Owner/Plugin"]).current_dir(workspace()));
