@@ -45,7 +45,7 @@ var variants = []struct {
 			mustEqual(t, "namespace", found.daemonSets[0].Namespace, releaseNamespace)
 			mustEqual(t, "update", found.daemonSets[0].Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "10%")
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
-				"ghcr.io/directx-device-plugin/directx-device-plugin:"+appVersion(t))
+				"registry.example.com/directx-device-plugin:"+appVersion(t))
 		},
 	},
 	{
