@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::daemon::Containerd;
 use crate::image::{BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, files, run, xtask_image};
+use image_suite::daemon::Containerd;
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
