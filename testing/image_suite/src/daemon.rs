@@ -4,14 +4,12 @@ use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-
-use crate::image::run;
 
 /// The packages that `cargo xtask setup` unpacks: installing them would start services.
 fn packages() -> PathBuf {
@@ -24,6 +22,13 @@ fn packages() -> PathBuf {
 
 fn program(name: &str) -> PathBuf {
     packages().join("usr/bin").join(name)
+}
+
+/// What a command that succeeds prints.
+fn run(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    assert!(status.success(), "{command:?} failed: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
 }
 
 /// A running daemon, which is killed when it is dropped or when the test's thread ends.
@@ -69,7 +74,8 @@ impl Drop for Daemon {
 
 /// How a registry treats requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
+    /// Everybody may do everything.
     Everybody,
     /// Only the user `user` with the password `secret`.
     Login,
@@ -77,15 +83,18 @@ pub(crate) enum Access {
     ReadOnly,
 }
 
-pub(crate) struct Registry {
+/// A registry without TLS.
+pub struct Registry {
     /// Such as `127.0.0.1:40000`.
-    pub(crate) address: String,
+    pub address: String,
     _daemon: Daemon,
     _folder: tempfile::TempDir,
 }
 
 impl Registry {
-    pub(crate) fn start(access: Access) -> Registry {
+    /// Starts a registry on a free port.
+    #[must_use]
+    pub fn start(access: Access) -> Registry {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         // JSON is YAML as well.
@@ -97,8 +106,6 @@ impl Registry {
                 "maintenance": {"readonly": {"enabled": access == Access::ReadOnly}},
             },
             "http": {"addr": "127.0.0.1:0"},
-            // Without a rule, the registry refuses layers that lie elsewhere.
-            "validation": {"manifests": {"urls": {"allow": ["^https?://"]}}},
         });
         if access == Access::Login {
             // As `htpasswd -B` prints it.
@@ -116,13 +123,16 @@ impl Registry {
     }
 }
 
-pub(crate) struct Containerd {
+/// containerd, which nobody else uses.
+pub struct Containerd {
     folder: tempfile::TempDir,
     _daemon: Daemon,
 }
 
 impl Containerd {
-    pub(crate) fn start() -> Containerd {
+    /// Starts containerd.
+    #[must_use]
+    pub fn start() -> Containerd {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "version = 2\nroot = '{0}/root'\nstate = '{0}/state'\n\
@@ -141,14 +151,16 @@ impl Containerd {
         Containerd { folder, _daemon: daemon }
     }
 
-    pub(crate) fn ctr(&self, arguments: &[&str]) -> String {
+    /// What `ctr` prints.
+    #[allow(clippy::must_use_candidate, reason = "most callers only need it to succeed")]
+    pub fn ctr(&self, arguments: &[&str]) -> String {
         let mut ctr = Command::new(program("ctr"));
         ctr.arg("--address").arg(self.folder.path().join("socket"));
         run(ctr.args(["--namespace", "test", "--timeout", "300s"]).args(arguments))
     }
 
     /// Panics unless containerd has every blob of `image`, whose manifest has `digest`.
-    pub(crate) fn assert_complete(&self, image: &str, digest: &str) {
+    pub fn assert_complete(&self, image: &str, digest: &str) {
         let list = self.ctr(&["images", "check"]);
         let row = list.lines().find(|line| line.split_whitespace().next() == Some(image));
         let is_complete = row.is_some_and(|row| row.contains(digest) && row.contains(" complete "));
