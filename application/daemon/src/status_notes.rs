@@ -52,7 +52,8 @@ impl StatusNotes {
     /// The notes for the status.
     #[must_use]
     pub fn notes(&self) -> Notes {
-        let json = serde_json::to_string(self).expect("texts and lists can be written as JSON");
+        // Texts and lists can always be written as JSON.
+        let json = serde_json::to_string(self).unwrap_or_default();
         Notes::from([(NOTE.to_owned(), json)])
     }
 }
