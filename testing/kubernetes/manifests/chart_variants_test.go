@@ -156,7 +156,7 @@ var variants = []struct {
 			for _, rule := range rules {
 				names = append(names, rule.(map[string]any)["alert"].(string))
 			}
-			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXResourceNotReady DirectXConfigurationRejected "+
+			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXDeviceMissing DirectXResourceNotReady DirectXConfigurationRejected "+
 				"DirectXDriverOutdated DirectXDeviceReset DirectXPluginMissing DirectXFeatureDiscoveryStuck")
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {

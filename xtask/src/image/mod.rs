@@ -18,7 +18,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
-pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
+pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 use self::registry::Registry;
 pub(crate) use self::source::{NO_REGISTRY, Source};
 
@@ -146,7 +146,7 @@ impl Image {
     ) -> Result<Image> {
         let folder = match programs {
             Some(folder) => folder.to_owned(),
-            None => build(shipped, profile)?,
+            None => programs::build(shipped, profile)?,
         };
         stage(&format!("packing the image of {}", shipped.name));
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };

@@ -86,31 +86,43 @@ pub(crate) fn built(name: &str) -> &str {
     }
 }
 
-/// Builds programs with a profile and returns their folder.
+/// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
-    let flags = if shipped.os == "windows" {
-        prerequisites::for_windows_programs()?;
-        build_flags::windows()
-    } else {
-        prerequisites::for_static_builds()?;
-        build_flags::paths()
-    };
     let usual = if profile == "release" { ", about ten minutes on two cores" } else { "" };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
-    let mut build = cargo();
-    if !io::stderr().is_terminal() {
-        build.arg("--quiet");
-    }
-    build.args(["build", "--locked", "--profile", profile, "--target", shipped.target]);
-    build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
-    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
-    let profile_folder = if profile == "dev" { "debug" } else { profile };
-    let folder = workspace::target_dir().join(shipped.target).join(profile_folder);
+    let folder = compile(shipped.target, shipped.packages, profile)?;
     if shipped.name == VISIBLE.name {
         stage("building the filters, about a minute on two cores");
         visibility_filter::build_into(&folder)?;
     }
     Ok(folder)
+}
+
+/// Builds all programs of `packages` and returns their folder.
+pub(crate) fn compile(target: &str, packages: &[&str], profile: &str) -> Result<PathBuf> {
+    let mut flags = build_flags::every_system();
+    match target {
+        WINDOWS_TARGET => {
+            prerequisites::for_windows_programs()?;
+            flags = build_flags::windows();
+        }
+        STATIC_TARGET => prerequisites::for_static_builds()?,
+        _ => {}
+    }
+    let mut build = cargo();
+    if !io::stderr().is_terminal() {
+        build.arg("--quiet");
+    }
+    build.args(["build", "--locked", "--profile", profile, "--target", target]);
+    build.args(packages.iter().flat_map(|package| ["--package", package]));
+    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
+    Ok(folder(target, profile))
+}
+
+/// Where cargo puts the programs for `target`.
+pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
+    let name = if profile == "dev" { "debug" } else { profile };
+    workspace::target_dir().join(target).join(name)
 }
 
 /// Reads the files `names` from `folder`, by their names in the image.

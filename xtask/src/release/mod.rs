@@ -111,7 +111,7 @@ fn build(
     programs::documents(&windows, &visible, &linux)?;
     programs::stage(&windows, &linux, profile)?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
-    let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
+    let built = image::folder(workspace::WINDOWS_TARGET, profile);
     let mut is_signed = true;
     for (shipped, folder) in [(&LINUX, linux), (&PLUGIN, windows), (&VISIBLE, visible)] {
         let file = files.join(format!("{}-{VERSION}", shipped.name)).display().to_string();

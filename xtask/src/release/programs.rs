@@ -7,10 +7,11 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{self, LINUX, PLUGIN, Shipped, VISIBLE};
+use crate::image::{self, PLUGIN, Shipped, VISIBLE};
 use crate::process::run;
-use crate::{build_flags, workspace};
+use crate::workspace::{self, STATIC_TARGET};
 
+/// The target of `gpu-probe` for Linux, which loads the libraries of the system.
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages of the archive for Linux. Those for Windows contain the packages of the images.
@@ -80,13 +81,10 @@ fn number(program: &[u8], at: usize) -> usize {
 pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     import_libraries(windows)?;
 
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--profile", profile, "--target", LINUX_TARGET]);
-    cargo.args(LINUX_PACKAGES.iter().flat_map(|package| ["--package", package]));
-    let flags = build_flags::paths().join("\u{1f}");
-    run(cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
-    let built = workspace::target_dir().join(LINUX_TARGET).join(profile);
-    copy(&built.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
+    let (probe, static_packages) = LINUX_PACKAGES.split_last().expect("the list is not empty");
+    let probes = image::compile(LINUX_TARGET, &[probe], profile)?;
+    copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
+    let built = image::compile(STATIC_TARGET, static_packages, profile)?;
     for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {
         // The names of clients are for what was written for earlier device plugins on Windows.
         if name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go") {
@@ -102,8 +100,6 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
             fs::write(folder.join(format!("{start}{name}{end}")), script)?;
         }
     }
-    // Also for distributions without glibc, as in the image.
-    copy(&image::build(&LINUX, profile)?.join(PLUGIN.name), &linux.join("bin").join(PLUGIN.name))?;
     // The other shells do not run on Windows.
     for shell in ["completions/bash", "completions/powershell"] {
         copy(&linux.join(shell), &windows.join(shell))?;

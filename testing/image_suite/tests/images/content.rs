@@ -210,7 +210,7 @@ fn built_programs_contain_nothing_of_this_machine() {
     let output = tempfile::tempdir().unwrap();
     let build = || {
         let mut build = xtask_image();
-        build.args(["--profile", "quick", "--output"]).arg(output.path());
+        build.args(["--profile", "dev", "--output"]).arg(output.path());
         build
     };
     run(&mut build());
