@@ -49,10 +49,7 @@ fn users_can_use_every_file_of_a_release() {
     let temporary = tempfile::tempdir().unwrap();
     let release = temporary.path().join("release");
     let mut xtask = Command::new(env!("CARGO"));
-    xtask
-        .args(["xtask", "release", "--dry-run", "--profile", "quick"])
-        .arg("--output")
-        .arg(&release);
+    xtask.args(["xtask", "release", "--dry-run", "--profile", "dev"]).arg("--output").arg(&release);
     output(xtask.args(["--repository", "Owner/Plugin"]).current_dir(workspace()));
     assert!(notes(&release).contains("The Windows programs are unsigned"));
 
