@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestPublishedChart installs a chart from a registry, as users do. Its DaemonSets name the images that were pushed, by digest.
