@@ -4,12 +4,12 @@ use std::io;
 
 use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid};
 use windows::Win32::Graphics::DXCore as dxcore;
+use windows_report::kernel_report::{DeviceKey, listed_attributes};
+use windows_report::order;
+use windows_report::text;
 
-use crate::kernel_report::{DeviceKey, listed_attributes};
-use crate::order;
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
 use crate::sys::kmt_adapters::ListedAdapter;
-use crate::text;
 
 /// The adapters of this host at one time, from one of the interfaces of Windows.
 pub(crate) enum AdapterSet<'a> {

@@ -11,18 +11,18 @@ use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::GUID;
 use windows_registry::Key;
+use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
+use windows_report::copy_to_vm::RawValue;
+use windows_report::kernel_report::{DeviceKey, key_of};
+use windows_report::property::{Property, PropertyError};
+use windows_report::text;
 
 use crate::adapter_sets::AdapterSet;
-use crate::assembly::{Candidate, CopyToVmKeys, Host};
-use crate::copy_to_vm::RawValue;
 use crate::error::failed;
-use crate::kernel_report::{DeviceKey, key_of};
-use crate::property::{Property, PropertyError};
 use crate::sys::kmt::GraphicsKernel;
 use crate::sys::library::os_error;
 use crate::sys::registry;
 use crate::sys::setup::{DeviceEntry, SetupApi};
-use crate::text;
 
 /// `DEVPKEY_Gpu_Luid` (ntddvdeo.h): the LUID of the adapter of a device.
 const GPU_LUID: DEVPROPKEY = gpu_property(2);

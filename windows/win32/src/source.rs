@@ -8,6 +8,7 @@ use devices::{
     AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
     StepCallback, Wow64,
 };
+use windows_report::assembly;
 
 use crate::adapter_sets::AdapterSet;
 use crate::error::failed;
@@ -18,7 +19,7 @@ use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
 use crate::sys::setup::SetupApi;
 use crate::sys::{registry, version};
-use crate::{NEEDED_WINDOWS, assembly, hcs};
+use crate::{NEEDED_WINDOWS, hcs};
 
 /// The error of a library that does not exist (winerror.h).
 const ERROR_MOD_NOT_FOUND: i32 = 126;

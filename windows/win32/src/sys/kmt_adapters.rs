@@ -15,11 +15,11 @@ use windows::Wdk::Graphics::Direct3D::{
 };
 use windows::Win32::Foundation::{NTSTATUS, STATUS_BUFFER_TOO_SMALL};
 use windows::core::{BOOL, PWSTR};
+use windows_report::kernel_report::KernelReport;
+use windows_report::text;
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check};
 use super::library::Library;
-use crate::kernel_report::KernelReport;
-use crate::text;
 
 type EnumAdapters = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS;
 

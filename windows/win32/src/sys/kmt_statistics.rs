@@ -13,10 +13,10 @@ use windows::Wdk::Graphics::Direct3D::{
     KMTQAITYPE_ADAPTERPERFDATA, KMTQAITYPE_NODEMETADATA, KMTQAITYPE_NODEPERFDATA,
 };
 use windows::Win32::Foundation::NTSTATUS;
+use windows_report::telemetry::{AdapterStatistics, KernelQueries, Performance, SegmentStatistics};
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check, windows_luid};
 use super::library::Library;
-use crate::telemetry::{AdapterStatistics, KernelQueries, Performance, SegmentStatistics};
 
 type QueryStatistics = unsafe extern "system" fn(*mut D3DKMT_QUERYSTATISTICS) -> NTSTATUS;
 

@@ -4,10 +4,10 @@
 use devices::HostBuild;
 use windows::Wdk::System::SystemServices::RtlGetVersion;
 use windows::Win32::System::SystemInformation::{GetSystemWindowsDirectoryW, OSVERSIONINFOW};
+use windows_report::product::ProductSources;
+use windows_report::text;
 
 use super::registry;
-use crate::product::ProductSources;
-use crate::text;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 

@@ -6,7 +6,8 @@
 use devices::{Attribute, Attributes, Luid};
 
 /// Every adapter of `lists` once, with the attributes of the lists that contain it.
-pub(crate) fn by_adapter(lists: &[(Attribute, Vec<Luid>)]) -> Vec<(Luid, Attributes)> {
+#[must_use]
+pub fn by_adapter(lists: &[(Attribute, Vec<Luid>)]) -> Vec<(Luid, Attributes)> {
     let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
     let attributes = |luid: &Luid| {
         lists.iter().filter(|(_, luids)| luids.contains(luid)).map(|(a, _)| *a).collect()
