@@ -78,8 +78,9 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
                 continue;
             }
         }
-        let warning = |text| AdapterWarning { luid, text, effect: WarningEffect::Incomplete };
-        snapshot.warnings.extend(notes.into_iter().map(warning));
+        let effect = WarningEffect::Incomplete;
+        let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
+        snapshot.warnings.extend(warnings);
     }
     Ok(snapshot)
 }
@@ -136,7 +137,7 @@ fn driver_store(
         Some(key) => copy_to_vm(host, key, notes)?,
         None => BTreeMap::new(),
     };
-    // While a driver is replaced, the path can be that of a folder that does not exist (yet).
+    // While a driver is replaced, the path can name a folder that does not exist yet.
     let files = if host.has_folder(&path) {
         StoreFiles::OnDisk
     } else {

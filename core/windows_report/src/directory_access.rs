@@ -205,9 +205,11 @@ fn granted(acl: &[u8]) -> Option<Vec<(Sid, u32)>> {
             denied.push((account, mask));
             continue;
         }
-        let applies = |denial: &&(Sid, u32)| denial.0 == account || denial.0.0 == EVERYONE;
-        let mask = denied.iter().filter(applies).fold(mask, |mask, denial| mask & !denial.1);
-        granted.push((account, mask));
+        let allowed = denied
+            .iter()
+            .filter(|denial| denial.0 == account || denial.0.0 == EVERYONE)
+            .fold(mask, |mask, denial| mask & !denial.1);
+        granted.push((account, allowed));
     }
     Some(granted)
 }
@@ -218,9 +220,10 @@ pub fn sid(bytes: &[u8]) -> Option<Sid> {
     let &[revision, count, ref rest @ ..] = bytes else { return None };
     let (authority, parts) = rest.split_first_chunk::<6>()?;
     let authority = authority.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    let parts = parts.get(..4 * usize::from(count))?.as_chunks().0;
-    let parts = parts.iter().map(|part| format!("-{}", u32::from_le_bytes(*part)));
-    Some(Sid(format!("S-{revision}-{authority}{}", parts.collect::<String>())))
+    let (parts, _) = parts.get(..4 * usize::from(count))?.as_chunks();
+    let mut numbers = vec![format!("S-{revision}-{authority}")];
+    numbers.extend(parts.iter().map(|part| u32::from_le_bytes(*part).to_string()));
+    Some(Sid(numbers.join("-")))
 }
 
 /// Why a file must not decide what this process does, and how to fix it: another account than `own`,

@@ -26,6 +26,10 @@ impl PciAddress {
     pub fn from_properties(bus_number: u32, address: u32) -> Self {
         Self { segment: bus_number >> 8 & 0xFFFF, bus: bus_number & 0xFF, device: address >> 16 }
     }
+
+    fn has_slot_of(self, other: PciAddress) -> bool {
+        (self.bus, self.device) == (other.bus, other.device)
+    }
 }
 
 /// A GPU as NVML reports it.
@@ -42,21 +46,28 @@ pub struct Gpu {
 /// Windows and NVML number the segments differently.
 #[must_use]
 pub fn uuids_by_device(devices: &[(PnpId, PciAddress)], gpus: &[Gpu]) -> BTreeMap<PnpId, String> {
-    let matches = |a: PciAddress, b: PciAddress| (a.bus, a.device) == (b.bus, b.device);
-    let uuid_at = |address: PciAddress| {
-        let exact = gpus.iter().find(|gpu| gpu.address == address);
-        let is_only_device =
-            devices.iter().filter(|(_, other)| matches(*other, address)).count() == 1;
-        let mut candidates = gpus.iter().filter(|gpu| matches(gpu.address, address));
-        exact.or_else(|| match (is_only_device, candidates.next(), candidates.next()) {
-            (true, Some(only), None) => Some(only),
-            _ => None,
-        })
-    };
-    let uuid = |(id, address): &(PnpId, PciAddress)| {
-        uuid_at(*address).map(|gpu| (id.clone(), gpu.uuid.clone()))
-    };
-    devices.iter().filter_map(uuid).collect()
+    let mut uuids = BTreeMap::new();
+    for (id, address) in devices {
+        let exact = gpus.iter().find(|gpu| gpu.address == *address);
+        if let Some(gpu) = exact.or_else(|| only_gpu_at_slot(devices, gpus, *address)) {
+            uuids.insert(id.clone(), gpu.uuid.clone());
+        }
+    }
+    uuids
+}
+
+/// The GPU with this bus and device number, if there is only one, and only one device.
+fn only_gpu_at_slot<'a>(
+    devices: &[(PnpId, PciAddress)],
+    gpus: &'a [Gpu],
+    address: PciAddress,
+) -> Option<&'a Gpu> {
+    let device_count = devices.iter().filter(|(_, other)| other.has_slot_of(address)).count();
+    let mut candidates = gpus.iter().filter(|gpu| gpu.address.has_slot_of(address));
+    match (device_count, candidates.next(), candidates.next()) {
+        (1, Some(only), None) => Some(only),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

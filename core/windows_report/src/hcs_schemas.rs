@@ -12,8 +12,11 @@ pub fn parse(answer: &str) -> Option<Vec<HcsSchema>> {
 }
 
 fn schema(version: &serde_json::Value) -> Option<HcsSchema> {
-    let part = |name| u32::try_from(version.get(name)?.as_u64()?).ok();
-    Some(HcsSchema { major: part("Major")?, minor: part("Minor")? })
+    Some(HcsSchema { major: part(version, "Major")?, minor: part(version, "Minor")? })
+}
+
+fn part(version: &serde_json::Value, name: &str) -> Option<u32> {
+    u32::try_from(version.get(name)?.as_u64()?).ok()
 }
 
 #[cfg(test)]

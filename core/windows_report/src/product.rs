@@ -15,12 +15,12 @@ pub struct ProductSources {
 }
 
 impl ProductSources {
-    /// The product name, such as `Microsoft Windows Server 2022 Datacenter`: that of
-    /// `Win32_OperatingSystem.Caption`.
+    /// The product name as in `Win32_OperatingSystem.Caption`, such as `Microsoft Windows Server 2022
+    /// Datacenter`.
     #[must_use]
     pub fn product(&self, build: u32) -> Option<String> {
-        let name = self.product_name.as_deref()?.trim();
-        let name = name.strip_prefix("Microsoft ").unwrap_or(name);
+        let full_name = self.product_name.as_deref()?.trim();
+        let name = full_name.strip_prefix("Microsoft ").unwrap_or(full_name);
         match name.strip_prefix("Windows 10") {
             _ if name.is_empty() => None,
             Some(edition) if build >= FIRST_WINDOWS_11_BUILD => {

@@ -76,9 +76,7 @@ pub fn telemetry(kernel: &impl KernelQueries) -> Telemetry {
     // The engine that stands for the adapter: the first 3D engine, or else the first one.
     let three_d = engines.iter().find(|engine| engine.kind == EngineKind::ThreeD);
     let main_engine = three_d.or(engines.first()).map(|engine| engine.index);
-    // A driver without a sensor reports 0.
     let performance = kernel.performance().unwrap_or_default();
-    let tenths = |value: u32| Some(f64::from(value) / 10.0).filter(|_| value != 0);
     Telemetry {
         engines,
         dedicated,
@@ -92,11 +90,16 @@ pub fn telemetry(kernel: &impl KernelQueries) -> Telemetry {
     }
 }
 
+/// The value of a sensor in tenths. A driver without the sensor reports 0.
+fn tenths(value: u32) -> Option<f64> {
+    (value != 0).then(|| f64::from(value) / 10.0)
+}
+
 fn engine(kernel: &impl KernelQueries, index: u32) -> Option<EngineTelemetry> {
     let running_time = running_time(kernel.running_time(index)?);
     let (engine_type, name) = kernel.node_metadata(index).unwrap_or_default();
-    let name = String::from_utf16_lossy(text::until_null(&name));
-    let name = Some(name).filter(|name| !name.trim().is_empty());
+    let name = Some(String::from_utf16_lossy(text::until_null(&name)))
+        .filter(|name| !name.trim().is_empty());
     let kind = EngineKind::new(engine_type, name.as_deref());
     Some(EngineTelemetry { index, kind, name, running_time })
 }
@@ -111,8 +114,10 @@ fn running_time(units: i64) -> Duration {
 
 /// The sums of the segments, of dedicated and of shared memory, if every segment can be read.
 fn memory(kernel: &impl KernelQueries, segments: u32) -> [Option<MemoryUse>; 2] {
-    let segments = (0..segments).map(|segment| kernel.segment(segment)).collect::<Option<Vec<_>>>();
-    let segments = segments.filter(|segments| !segments.is_empty());
+    let segments = (0..segments)
+        .map(|segment| kernel.segment(segment))
+        .collect::<Option<Vec<_>>>()
+        .filter(|segments| !segments.is_empty());
     [false, true].map(|is_shared| {
         let of_kind = segments.as_ref()?.iter().filter(|segment| segment.is_shared == is_shared);
         let (used_bytes, limit) = of_kind.fold((0_u64, 0_u64), |(resident, limit), segment| {

@@ -6,10 +6,11 @@ use std::io;
 
 use devices::{Adapter, PnpId, Vendor, check_store_folder};
 use windows::Win32::Devices::Properties::{DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber};
+use windows::Win32::Foundation::DEVPROPKEY;
 use windows_report::gpu_uuids::{PciAddress, uuids_by_device};
 
 use crate::sys::nvml::Nvml;
-use crate::sys::setup::SetupApi;
+use crate::sys::setup::{DeviceEntry, SetupApi};
 use crate::sys::version;
 
 /// The UUID (`GPU-…`) of each NVIDIA device among `adapters` that NVML reports, by `PnP` id.
@@ -17,8 +18,10 @@ use crate::sys::version;
 /// driver initializes its GPUs.
 #[must_use]
 pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
-    let nvidia = |adapter: &&Adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
-    let nvidia_adapters: Vec<&Adapter> = adapters.iter().filter(nvidia).collect();
+    let nvidia_adapters: Vec<&Adapter> = adapters
+        .iter()
+        .filter(|adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia)
+        .collect();
     let ids: Vec<&PnpId> =
         nvidia_adapters.iter().filter_map(|a| Some(&a.pnp.as_ref()?.id)).collect();
     if ids.is_empty() {
@@ -45,13 +48,16 @@ fn pci_addresses(ids: &[&PnpId]) -> io::Result<Vec<(PnpId, PciAddress)>> {
     let mut addresses = Vec::new();
     for entry in list.devices()? {
         let id = entry.instance_id()?;
-        let number = |key| entry.property(key).ok()??.number().ok();
         if let Some(id) = ids.iter().find(|wanted| wanted.as_str().eq_ignore_ascii_case(&id))
-            && let Some(bus) = number(&DEVPKEY_Device_BusNumber)
-            && let Some(address) = number(&DEVPKEY_Device_Address)
+            && let Some(bus) = number(&entry, &DEVPKEY_Device_BusNumber)
+            && let Some(address) = number(&entry, &DEVPKEY_Device_Address)
         {
             addresses.push(((*id).clone(), PciAddress::from_properties(bus, address)));
         }
     }
     Ok(addresses)
+}
+
+fn number(entry: &DeviceEntry<'_>, key: &DEVPROPKEY) -> Option<u32> {
+    entry.property(key).ok()??.number().ok()
 }

@@ -115,9 +115,9 @@ impl AdapterSource for HostSource {
             }
             (Interface::Dxcore(dxcore), None) => self.read(AdapterSet::Dxcore(&dxcore.lists()?)),
             (Interface::Kernel(kernel), _) => {
-                let adapters = kernel.read();
-                let failed = |error| failed("cannot list the adapters", &error);
-                self.read(AdapterSet::Kernel(adapters.map_err(failed)?))
+                let adapters =
+                    kernel.read().map_err(|error| failed("cannot list the adapters", &error))?;
+                self.read(AdapterSet::Kernel(adapters))
             }
         }
     }

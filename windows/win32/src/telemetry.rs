@@ -14,14 +14,20 @@ use crate::sys::kmt_statistics::KernelStatistics;
 #[must_use]
 pub fn read_telemetry(luids: &[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> {
     let kernel = KernelStatistics::load();
-    let failed = |error: &_| failed("cannot open the adapter with the graphics kernel", error);
-    let read = |luid| {
-        let kernel = kernel.as_ref().map_err(failed)?;
-        let adapter = kernel.open(luid).map_err(|error| failed(&error))?;
-        Ok(telemetry(&adapter))
-    };
-    luids.iter().map(|luid| (*luid, read(*luid))).collect()
+    luids.iter().map(|luid| (*luid, read(&kernel, *luid))).collect()
 }
+
+fn read(kernel: &io::Result<KernelStatistics>, luid: Luid) -> io::Result<Telemetry> {
+    match kernel {
+        Ok(kernel) => match kernel.open(luid) {
+            Ok(adapter) => Ok(telemetry(&adapter)),
+            Err(error) => Err(failed(CANNOT_OPEN, &error)),
+        },
+        Err(error) => Err(failed(CANNOT_OPEN, error)),
+    }
+}
+
+const CANNOT_OPEN: &str = "cannot open the adapter with the graphics kernel";
 
 #[cfg(test)]
 mod tests {

@@ -83,8 +83,9 @@ impl KernelQueries for MeasuredAdapter<'_> {
     }
 
     fn segment(&self, segment: u32) -> Option<SegmentStatistics> {
-        let part = D3DKMT_QUERYSTATISTICS_QUERY_SEGMENT { SegmentId: segment };
-        let part = D3DKMT_QUERYSTATISTICS_0 { QuerySegment: part };
+        let part = D3DKMT_QUERYSTATISTICS_0 {
+            QuerySegment: D3DKMT_QUERYSTATISTICS_QUERY_SEGMENT { SegmentId: segment },
+        };
         let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_SEGMENT, part)?;
         // SAFETY: as above.
         let segment = unsafe { result.SegmentInformation };
@@ -96,8 +97,9 @@ impl KernelQueries for MeasuredAdapter<'_> {
     }
 
     fn running_time(&self, node: u32) -> Option<i64> {
-        let part = D3DKMT_QUERYSTATISTICS_QUERY_NODE { NodeId: node };
-        let part = D3DKMT_QUERYSTATISTICS_0 { QueryNode: part };
+        let part = D3DKMT_QUERYSTATISTICS_0 {
+            QueryNode: D3DKMT_QUERYSTATISTICS_QUERY_NODE { NodeId: node },
+        };
         let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_NODE, part)?;
         // SAFETY: as above.
         Some(unsafe { result.NodeInformation }.GlobalInformation.RunningTime)
