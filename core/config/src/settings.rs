@@ -9,16 +9,17 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DriverModel,
-    FileName, MultiDevice, ParseError, ResourceName, RuntimeFile, RuntimeMounts, SharedRequests,
-    StorePath, Vendor, Visibility,
+    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DeviceName,
+    DriverModel, FileName, MultiDevice, ParseError, ResetLimit, ResourceName, RuntimeFile,
+    RuntimeMounts, SharedRequests, StorePath, Vendor, Visibility,
 };
 
 use crate::any_case::AnyCase;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
 use crate::values::{
-    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed, TextOr, present,
+    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS, Number,
+    Parsed, TextOr, positive, present,
 };
 use crate::{ReadError, document};
 
@@ -98,6 +99,8 @@ settings! {
     environment_hints "environmentHints": Switch = |_| Switch(true);
     visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
     cdi_devices "cdiDevices": Switch = |_| Switch(false);
+    cordoned_devices "cordonedDevices": DeviceNames = |_| DeviceNames::default();
+    unhealthy_after_resets "unhealthyAfterResets": Resets = |_| Resets::default();
     resource_name "resourceName": Parsed<ResourceName> = default_resource;
 }
 
@@ -189,6 +192,11 @@ fn advised(error: ReadError) -> ReadError {
              1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
         ),
         "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
+        "cordoneddevices" => Some(
+            r"write the ID or the location path of a device as `devices` prints it, such as \
+             PCIROOT(0)#PCI(1B00)",
+        ),
+        "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
         "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
         "source" => {
             Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
@@ -270,6 +278,46 @@ impl fmt::Display for FileNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.0.iter().map(|name| name.0.as_str()).collect();
         write!(f, "[{}]", names.join(", "))
+    }
+}
+
+/// Names of devices.
+#[derive(Deserialize, Clone, Debug, Default)]
+pub(crate) struct DeviceNames(pub(crate) Vec<Parsed<DeviceName>>);
+
+impl fmt::Display for DeviceNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(Parsed::to_string).collect();
+        write!(f, "[{}]", names.join(", "))
+    }
+}
+
+/// How many resets of a driver make a device unhealthy; by default, any number does not.
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
+#[serde(from = "AnyCase<ResetsFile>")]
+pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResetsFile {
+    count: Number<1, MAX_RESETS>,
+    minutes: Number<1, MAX_RESET_MINUTES>,
+}
+
+impl From<AnyCase<ResetsFile>> for Resets {
+    fn from(AnyCase(file): AnyCase<ResetsFile>) -> Resets {
+        Resets(Some(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) }))
+    }
+}
+
+impl fmt::Display for Resets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ResetLimit { count, minutes }) => {
+                write!(f, "{{count: {count}, minutes: {minutes}}}")
+            }
+            None => f.write_str("off"),
+        }
     }
 }
 

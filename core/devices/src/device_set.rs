@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::case_folding::fold_case;
 use crate::slot::split;
 use crate::{
-    Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
+    Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
     ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, SlotId, UnhealthyReason,
 };
 
@@ -34,6 +34,8 @@ pub struct DeviceSet {
     pub skipped: Vec<Skipped>,
     /// Rules that match no device.
     pub unmatched_rules: Vec<ResourceRule>,
+    /// Cordons that name no listed device of the host; each deserves a warning.
+    pub unmatched_cordons: Vec<Cordon>,
 }
 
 /// One resource's devices.
@@ -146,11 +148,18 @@ impl DeviceSet {
             let removed = removed(&resource.spec);
             Arc::new(ResourceDevices::new(resource, removed))
         });
+        let resources: Vec<Arc<ResourceDevices>> = resources.collect();
+        let mut unmatched_cordons = offer.unmatched_cordons;
+        // A removed device stays listed.
+        unmatched_cordons.retain(|cordon| {
+            !resources.iter().flat_map(|r| r.entries()).any(|entry| cordon.is_for(&entry.device))
+        });
         DeviceSet {
-            resources: resources.collect(),
+            resources,
             host: offer.host,
             skipped: offer.skipped,
             unmatched_rules: offer.unmatched_rules,
+            unmatched_cordons,
         }
     }
 

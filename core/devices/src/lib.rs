@@ -9,6 +9,7 @@ mod allocated_drivers;
 mod case_folding;
 mod container_contents;
 mod copy_to_vm;
+mod cordon;
 mod decimal;
 mod destination;
 mod device;
@@ -34,6 +35,7 @@ mod plan;
 mod policy;
 mod preferred_allocation;
 pub mod printable;
+mod resets;
 mod resource_name;
 mod runtime_files;
 mod selection;
@@ -49,6 +51,7 @@ pub use adapter::{
 pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
 pub use container_contents::{ContainerContents, PlanWarning};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
+pub use cordon::{Cordon, CordonSource, DeviceName};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use device_class::DeviceClass;
@@ -81,6 +84,7 @@ pub use policy::{
     Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::preferred_allocation;
+pub use resets::{DeviceResets, MAX_RESET_MINUTES, ResetHistory, ResetLimit};
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::{
-    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
-    ResourceName, RuntimeFile, Vendor,
+    DescriptionPattern, DeviceClass, DeviceName, DriverModel, FileName, LocationPattern,
+    PciPattern, ResetLimit, ResourceName, RuntimeFile, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -46,6 +46,10 @@ pub struct ModelPolicy {
     pub publish_numa: bool,
     /// How long a removed device stays listed as Unhealthy before it is dropped.
     pub removal_grace: Duration,
+    /// The devices that are out of service, of any driver model.
+    pub cordoned: Vec<DeviceName>,
+    /// How many resets of its driver make a device unhealthy; `None` means any number does not.
+    pub unhealthy_after_resets: Option<ResetLimit>,
 }
 
 /// How one resource's devices are shared.

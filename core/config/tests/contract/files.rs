@@ -36,6 +36,8 @@ publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
+CordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']
+UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4

@@ -115,6 +115,8 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
         container: Arc::new(ContainerPolicy::default()),
         publish_numa: false,
         removal_grace: Duration::from_mins(1),
+        cordoned: Vec::new(),
+        unhealthy_after_resets: None,
     }
 }
 

@@ -170,6 +170,7 @@ fn many_gpus() -> HostSnapshot {
             let mut gpu = Adapter { luid: Luid(n), ..gpu.clone() };
             let pnp = gpu.pnp.as_mut().unwrap();
             pnp.id = PnpId::new(format!(r"{}\{n}", pnp.id));
+            pnp.location_paths = vec![devices::LocationPath::new(format!("PCIROOT({n})"))];
             gpu
         })
         .collect();

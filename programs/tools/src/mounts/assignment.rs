@@ -139,6 +139,8 @@ fn policy(runtime_mounts: RuntimeMounts) -> Policy {
         container: container.clone(),
         publish_numa: false,
         removal_grace: Duration::ZERO,
+        cordoned: Vec::new(),
+        unhealthy_after_resets: None,
     };
     Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] }
 }
