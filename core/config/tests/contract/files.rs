@@ -139,6 +139,14 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "replicas: 1".into(),
         "version: v1\nsharing: {}".into(),
         "flags: {migStrategy: none}".into(),
+        "schema: directx-inventory/v1\nadapters: []".into(),
+        "multitenancy: [4".into(),
+        "multitenancy 4".into(),
+        "cordonedDevices: ['']".into(),
+        "unhealthyAfterResets: 3".into(),
+        "unhealthyAfterResets: {count: 0, minutes: 5}".into(),
+        "unhealthyAfterResets: {count: 1, minutes: 1441}".into(),
+        "unhealthyAfterResets: {count: 1}".into(),
         "sharing:\n  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]".into(),
         "timeSlicing: {renameByDefault: true}".into(),
         "failRequestsGreaterThanOne: true".into(),
@@ -298,6 +306,22 @@ fn driver_models_with_one_resource_must_agree() {
         .file("/here/mcdm.yaml", &one)
         .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
     assert!(environment.load(&BOTH).is_ok());
+}
+
+/// An earlier plugin read it.
+#[test]
+fn a_toml_file_and_the_variable_of_legacy_are_reported() {
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.toml", "multitenancy = 2")
+        .variable("DIRECTX_GPU_MATCH_NAME", "radeon");
+    let notices = environment.load(&BOTH).unwrap().notices.join("\n").replace('\\', "/");
+    assert_eq!(
+        notices,
+        "the file `/here/wddm.toml` is ignored: write its keys to wddm.yaml, as YAML\n\
+         variable DIRECTX_GPU_MATCH_NAME has no effect without --driver-model legacy"
+    );
+    let legacy = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", "radeon");
+    assert!(legacy.load(&[DriverModel::Legacy]).unwrap().notices.is_empty());
 }
 
 #[test]
