@@ -139,14 +139,6 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "replicas: 1".into(),
         "version: v1\nsharing: {}".into(),
         "flags: {migStrategy: none}".into(),
-        "schema: directx-inventory/v1\nadapters: []".into(),
-        "multitenancy: [4".into(),
-        "multitenancy 4".into(),
-        "cordonedDevices: ['']".into(),
-        "unhealthyAfterResets: 3".into(),
-        "unhealthyAfterResets: {count: 0, minutes: 5}".into(),
-        "unhealthyAfterResets: {count: 1, minutes: 1441}".into(),
-        "unhealthyAfterResets: {count: 1}".into(),
         "sharing:\n  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]".into(),
         "timeSlicing: {renameByDefault: true}".into(),
         "failRequestsGreaterThanOne: true".into(),
@@ -306,6 +298,21 @@ fn driver_models_with_one_resource_must_agree() {
         .file("/here/mcdm.yaml", &one)
         .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
     assert!(environment.load(&BOTH).is_ok());
+}
+
+#[test]
+fn bad_files_and_limits_are_refused_with_a_hint() {
+    let table = [
+        "schema: directx-inventory/v1\nadapters: []",
+        "multitenancy: [4",
+        "multitenancy 4",
+        "cordonedDevices: ['']",
+        "unhealthyAfterResets: 3",
+        "unhealthyAfterResets: {count: 0, minutes: 5}",
+        "unhealthyAfterResets: {count: 1, minutes: 1441}",
+        "unhealthyAfterResets: {count: 1}",
+    ];
+    insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
 }
 
 /// An earlier plugin read it.
