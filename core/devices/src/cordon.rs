@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::case_folding::fold_case;
-use crate::slot::split;
+use crate::replica::split;
 use crate::{Device, ParseError, PnpId};
 
 /// Names a device: its `PnP` instance ID, its location path, or the kubelet's ID of one of its

@@ -1,4 +1,4 @@
-//! The policy: everything that selection, slots and plans need from the
+//! The policy: everything that selection, replicas and plans need from the
 //! configuration. `config` builds it; this crate does not know its source.
 
 use std::collections::BTreeMap;
@@ -55,11 +55,11 @@ pub struct ModelPolicy {
 /// How one resource's devices are shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
-    /// Slots per device; 1 means exclusive use.
+    /// Replicas per device; 1 means exclusive use.
     pub replicas: NonZeroU32,
     /// How containers are distributed over devices.
     pub allocation: AllocationPolicy,
-    /// Whether one container may request several slots of shared devices.
+    /// Whether one container may request several replicas of shared devices.
     pub shared_requests: SharedRequests,
 }
 
@@ -67,20 +67,20 @@ pub struct Sharing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum AllocationPolicy {
-    /// The device with the fewest slots in use first.
+    /// The device with the fewest replicas in use first.
     #[default]
     Distributed,
-    /// The device with the most slots in use first.
+    /// The device with the most replicas in use first.
     Packed,
 }
 
-/// Whether one container may request several slots of a resource whose devices are
-/// shared. More slots do not give the container more of a device; NVIDIA's device
+/// Whether one container may request several replicas of a resource whose devices are
+/// shared. More replicas do not give the container more of a device; NVIDIA's device
 /// plugin refuses such requests with `failRequestsGreaterThanOne`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum SharedRequests {
-    /// Any number, with a warning when several slots are replicas of one device.
+    /// Any number, with a warning when several are replicas of one device.
     #[default]
     Any,
     /// One; more are refused with a reason.
@@ -94,7 +94,7 @@ pub struct ResourceRule {
     pub name: ResourceName,
     /// The conditions for a device.
     pub matches: DeviceMatch,
-    /// Slots per device, where the rule sets it.
+    /// Replicas per device, where the rule sets it.
     pub replicas: Option<NonZeroU32>,
     /// Allocation policy, where the rule sets it.
     pub allocation: Option<AllocationPolicy>,

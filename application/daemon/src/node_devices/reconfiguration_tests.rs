@@ -70,7 +70,7 @@ fn resources_appear_disappear_and_change_their_replicas() {
 /// The mounts of a container with the first device.
 fn mounts(devices: &NodeDevices) -> Vec<String> {
     let set = devices.published().set();
-    let id = set.resources[0].slots().next().unwrap().id.to_string();
+    let id = set.resources[0].replicas().next().unwrap().id.to_string();
     let answer = resources(devices)[0].allocate(&[id]).unwrap();
     answer.mounts.into_iter().map(|mount| mount.container_path).collect()
 }

@@ -36,10 +36,11 @@ fn unmatched(set: &DeviceSet) -> Vec<String> {
 fn every_replica_of_a_cordoned_device_is_unhealthy() {
     let catalog = catalog([cordoning(wddm(2), &["pciroot(0)#pci(0100)"])]);
     let set = set(&catalog, &host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]));
-    let health: Vec<bool> = set.resources[0].slots().map(|slot| slot.health.is_healthy()).collect();
+    let health: Vec<bool> =
+        set.resources[0].replicas().map(|replica| replica.health.is_healthy()).collect();
     assert_eq!(health, [false, false, true, true]);
     assert_eq!(
-        set.resources[0].slots().next().map(|slot| slot.health),
+        set.resources[0].replicas().next().map(|replica| replica.health),
         Some(Health::Unhealthy(UnhealthyReason::Cordoned(CordonSource::Configuration)))
     );
     assert_eq!(

@@ -18,7 +18,7 @@ fn recorded(name: &str) -> HostSnapshot {
     config::inventory::read(&folder().join(name)).unwrap()
 }
 
-/// The policy without configuration, with this many slots for each device.
+/// The policy without configuration, with this many replicas for each device.
 fn policy(replicas: u32) -> Policy {
     let mut policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
     for model in &mut policy.models {
