@@ -24,6 +24,7 @@ const PURE: [&str; 8] = [
     "regex-lite",
     "serde",
     "serde-saphyr",
+    "serde_json",
     "serde_path_to_error",
     "strsim",
     "strum",
