@@ -7,10 +7,12 @@ use anyhow::Result;
 
 use crate::prerequisites::{
     CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
-    STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
+    SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
 };
 use crate::process::run;
-use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{
+    self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
+};
 use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
@@ -91,10 +93,10 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "docs",
-        about: "links in Markdown files, and the documented commands",
+        about: "links in Markdown files, documented commands, workflows and scripts",
         when: When::Always,
         systems: Systems::Linux("the documented commands are written for a Linux shell"),
-        needs: &[LINK_CHECKER],
+        needs: &[LINK_CHECKER, SCRIPT_CHECKERS],
         run: documentation::check,
     },
     Step {
@@ -179,10 +181,10 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "release",
-        about: "a dry run of the release, and the archives that it writes",
+        about: "the workflows of the release with a local registry, and the files of a release",
         when: When::Always,
         systems: LINUX_TOOLS,
-        needs: &[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
+        needs: &[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: release_files,
     },
     Step {
@@ -276,5 +278,7 @@ fn images() -> Result<()> {
 }
 
 fn release_files() -> Result<()> {
-    run(&mut ignored_tests(&["--test", "release"]))
+    // The cluster needs the programs.
+    workspace::build()?;
+    run(&mut ignored_tests(&["--test", "release", "--test", "publish"]))
 }

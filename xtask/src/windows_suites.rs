@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::{build_flags, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
 const NOT_UNDER_WINE: [(&str, &str); 13] = [
@@ -103,9 +103,12 @@ fn build_programs() -> Result<()> {
     run(cargo().args(["build", "--quiet"]).args(bed))
 }
 
-/// A command of cargo for all packages that run under Wine.
+/// A command of cargo for all packages that run under Wine, with the flags of images, which then
+/// are built from the same crates.
 fn for_windows(word: &str) -> Command {
     let mut command = cargo();
+    let flags = build_flags::windows().join("\u{1f}");
+    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags);
     command.args([word, "--quiet", "--workspace", "--target", WINDOWS_TARGET]);
     command.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
     command

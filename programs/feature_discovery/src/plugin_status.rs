@@ -81,7 +81,7 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
             Ok(_) => "the plugin does not know them yet".clone_into(&mut reason),
             // What is left of a plugin that was killed.
             Err(StatusError::Absent(_)) => {}
-            Err(error) => reason = node::cli::error_chain(&error),
+            Err(error) => reason = command_line::error_chain(&error),
         }
     }
     known.ok_or(reason)
@@ -91,7 +91,7 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
 mod tests {
     use super::*;
     use crate::event_queue::tests::container;
-    use node::daemon::test_log::Log;
+    use daemon::logging::test_log::Log;
 
     fn report(outdated_known: bool, pods: &[&str]) -> StatusReport {
         let outdated = pods.iter().map(|pod| container(pod, "main")).collect();

@@ -8,7 +8,7 @@ use devices::{
 use kubelet::testing::ContainerView;
 
 use super::pod_argument::Request;
-use crate::advertised_resource::plan_on_this_machine;
+use daemon::node_devices::plan_on_this_machine;
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
 pub(crate) fn admission(

@@ -7,8 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 mod content;
-mod daemon;
-mod example;
 mod image;
 mod options;
 mod push;
