@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use devices::{HostSnapshot, StoreFiles};
 use tempfile::TempDir;
@@ -19,6 +19,10 @@ pub(crate) const DEVICE_PLUGINS: &str = "/k";
 const INVENTORY: &str = "fixtures/inventories/made-up-wsl2-laptop.yaml";
 const VIRTUAL_GPU: &str = "sys/bus/pci/devices/6c4b:00:00.0";
 const PROGRAM: &str = "directx-device-plugin";
+
+/// One thread at a time copies or starts a program: a new process inherits the open files of all
+/// threads, and a program that is open for writing cannot be started.
+static STARTS: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Machine {
     root: TempDir,
@@ -53,7 +57,9 @@ impl Machine {
         // The file is that of no driver: the kernel would answer each ioctl with ENOTTY.
         File::create(machine.path("dev/dxg")).unwrap();
         fs::copy(inventory, machine.path("inventory.yaml")).unwrap();
+        let turn = STARTS.lock().unwrap();
         fs::copy(program(), machine.path(PROGRAM)).unwrap();
+        drop(turn);
         let adapters = machine.host.adapters.clone();
         machine.driver.change(|state| state.adapters = adapters);
         let version = machine.spawn(&["--version"]).map(|mut program| program.wait());
@@ -84,6 +90,7 @@ impl Machine {
         let mut command = Command::new(format!("/{PROGRAM}"));
         command.args(words).env_clear().stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let _turn = STARTS.lock().unwrap();
         supervisor::spawn(&mut command, self.root.path(), Arc::clone(&self.driver))
     }
 
