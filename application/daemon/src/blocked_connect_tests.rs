@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use device_plugin::testing::{Host as _, InMemory, MemoryListener};
+use device_plugin::{DevicePlugin, Identity, KUBELET_SOCKET, Transport};
 use devices::{Catalog, DriverModel};
-use kubelet::testing::{Host as _, InMemory, MemoryListener};
-use kubelet::{Identity, KUBELET_SOCKET, Readiness, Transport};
 use tokio::io::DuplexStream;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::configuration;
 use crate::event_loop;
@@ -74,11 +74,12 @@ fn run_until_connect_blocks() {
     let snapshot = config::inventory::parse("host.yaml", text).unwrap();
     let config = configuration::load(&[DriverModel::Wddm], None).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
-    let (readiness, _) = watch::channel(Readiness::default());
     let blocked = std::sync::Arc::clone(&transport.blocked);
     let shutdown = async move { blocked.notified().await };
-    let run = kubelet::run(DIRECTORY, devices.served(), transport, shutdown, readiness);
-    event_loop.block_on(run).unwrap();
+    let plugin = DevicePlugin::following(DIRECTORY, devices.served())
+        .with_transport(transport)
+        .with_graceful_shutdown(shutdown);
+    event_loop.block_on(plugin.run()).unwrap();
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use device_plugin::DevicePlugin;
+use device_plugin::testing::{Host, InMemory, KubeletDouble, Options};
 use devices::{Catalog, DriverModel};
-use kubelet::Readiness;
-use kubelet::testing::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
 use crate::configuration;
@@ -117,9 +117,7 @@ async fn changes_of_a_live_host_reach_the_kubelet() {
     let sockets = InMemory::default();
     let directory = Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
-    let (readiness, _) = watch::channel(Readiness::default());
-    let plugin =
-        kubelet::run(directory, devices.served(), sockets, std::future::pending(), readiness);
+    let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets).run();
     tokio::select! {
         () = scenario(&kubelet) => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),

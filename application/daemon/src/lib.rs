@@ -19,3 +19,4 @@ pub mod node_devices;
 pub mod run;
 pub mod signals;
 pub mod status;
+pub mod status_notes;

@@ -12,7 +12,6 @@ use anyhow::Context as _;
 use command_line::Failure;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use kubelet::status::StatusReport;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -119,6 +118,6 @@ impl Sources {
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        text(status, first.to_owned() + &status::status_lines(StatusReport::of(&readiness, now)))
+        text(status, first.to_owned() + &status::status_lines(readiness.report(now)))
     }
 }

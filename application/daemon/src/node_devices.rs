@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use command_line::Failure;
+use device_plugin::pod_resources::Attribution;
+use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
-use kubelet::pod_resources::Attribution;
-use kubelet::{AdvertisedDevice, DeviceList, Served, StatusNotes};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -35,6 +35,7 @@ use crate::node_devices::device_holders::{AskHolders, DeviceHolders};
 use crate::node_devices::outdated_drivers::OutdatedDrivers;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::status::pod_uid;
+use crate::status_notes::StatusNotes;
 
 pub use advertised_resource::plan_on_this_machine;
 
@@ -388,7 +389,8 @@ impl NodeDevices {
             notices: self.launcher.problem.iter().cloned().collect(),
             outdated: self.outdated.containers.clone().map(Vec::from_iter),
             pod_uid: pod_uid(),
-        };
+        }
+        .notes();
         self.served.send_if_modified(|served| {
             let changed = served.notes != notes;
             served.notes = notes;
@@ -398,7 +400,8 @@ impl NodeDevices {
 
     /// Hands the resources to the supervisor.
     fn serve_resources(&self) {
-        let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
+        let resources =
+            self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn device_plugin::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
 }
@@ -423,7 +426,7 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
         let slots = resource.slots().map(|slot| {
             let mut device = AdvertisedDevice::healthy(slot.id.to_string());
             device.healthy = slot.health.is_healthy();
-            device.numa_node = slot.numa_node;
+            device.numa_nodes.extend(slot.numa_node);
             device
         });
         DeviceList::new(slots).map_err(|error| {

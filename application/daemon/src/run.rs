@@ -6,16 +6,15 @@
 //! ends both.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use command_line::Failure;
 use command_line::options::Input;
 use config::Config;
+use device_plugin::pod_resources::{PodAttribution, default_endpoint};
+use device_plugin::{DevicePlugin, default_device_plugin_dir};
 use devices::{Catalog, DriverModel};
-use kubelet::pod_resources::{PodAttribution, default_endpoint};
-use kubelet::{UnixSockets, default_device_plugin_dir};
-use tokio::sync::watch;
 
 use crate::configuration::{self, ConfigReload, ConfigSource};
 use crate::event_loop::{self, EventLoop};
@@ -95,11 +94,11 @@ impl Daemon {
             devices.provide_launcher(launcher::of_this_host());
         }
         let reload = ConfigReload::start(source, config)?;
-        let (readiness, observed) = watch::channel(kubelet::Readiness::default());
+        let plugin = DevicePlugin::following(&directory, devices.served());
         if let Some(address) = listen {
             let sources = Sources {
                 event_loop: event_loop.handle().clone(),
-                readiness: observed,
+                readiness: plugin.readiness(),
                 devices: devices.published(),
                 reloads: reload.status(),
                 host_name: scrape::host_name(),
@@ -110,15 +109,15 @@ impl Daemon {
             monitoring::start(address, sources)?;
         }
         devices.follow(reload);
-        event_loop.block_on(serve(devices, directory, signal, readiness))
+        event_loop.block_on(serve(devices, plugin, &directory, signal))
     }
 }
 
 async fn serve(
     devices: NodeDevices,
-    directory: PathBuf,
+    plugin: DevicePlugin,
+    directory: &Path,
     signal: impl Future<Output = &'static str>,
-    readiness: watch::Sender<kubelet::Readiness>,
 ) -> Result<(), Failure> {
     let shutdown = async {
         let signal = signal.await;
@@ -130,9 +129,7 @@ async fn serve(
         "starting"
     );
     tokio::select! {
-        ended = kubelet::run(directory, devices.served(), UnixSockets, shutdown, readiness) => {
-            ended.map_err(Failure::runtime)
-        }
+        ended = plugin.with_graceful_shutdown(shutdown).run() => ended.map_err(Failure::runtime),
         ended = devices.run() => Err(ended),
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport};
 use devices::printable::printable;
-use kubelet::OutdatedContainer;
-use kubelet::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport};
 use serde::Serialize;
+
+use crate::status_notes::{OutdatedContainer, StatusNotes};
 
 /// The UID of the pod of this process, or nothing. The daemon and its probes have it in common; in a
 /// `HostProcess` container, they have little else that another pod on the node has not.
@@ -104,9 +105,10 @@ impl Report {
             if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
                 report.waiting_sockets.push(socket);
             }
-            let rejected = Some(status.rejected_configuration).filter(|why| !why.is_empty());
-            report.rejected_configurations.extend(rejected);
-            report.notices.extend(status.outdated.iter().map(notice).chain(status.notices));
+            let notes = StatusNotes::of(&status.notes);
+            report.rejected_configurations.extend(notes.rejected_configuration);
+            report.notices.extend(notes.outdated.iter().flatten().map(notice));
+            report.notices.extend(notes.notices);
             for resource in status.resources {
                 let known = resources.get(&resource.name);
                 if known.is_none_or(|known| rank(known) < rank(&resource)) {
@@ -254,13 +256,13 @@ mod tests {
 
     #[test]
     fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
-        let status = StatusReport {
-            resources: vec![resource(Phase::Ready, "")],
-            rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
-            outdated: vec![outdated("render")],
-            outdated_known: true,
-            ..StatusReport::default()
+        let notes = StatusNotes {
+            rejected_configuration: Some("config.yaml:1: unknown key `x`".to_owned()),
+            outdated: Some(vec![outdated("render")]),
+            ..StatusNotes::default()
         };
+        let resources = vec![resource(Phase::Ready, "")];
+        let status = StatusReport { resources, notes: notes.notes() };
         let answer = || (Path::new("/x/wddm-1.sock"), Ok(status.clone()));
         let report = Report::of([answer(), answer()]);
         assert!(report.ready);

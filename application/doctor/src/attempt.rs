@@ -109,7 +109,7 @@ impl Attempt<'_> {
             Step::Socket | Step::Kubelet if self.directory.is_none() => {
                 Some("an inventory has no kubelet; use --device-plugin-dir DIR")
             }
-            Step::Kubelet if !uds::is_supported() => {
+            Step::Kubelet if !device_plugin::unix_sockets::is_supported() => {
                 Some("this host does not support AF_UNIX sockets")
             }
             _ => None,

@@ -114,6 +114,6 @@ impl Request {
             None => self.directory.device_plugin_dir.clone(),
         };
         let live = self.input.inventory.is_none();
-        configured.or_else(|| live.then(kubelet::default_device_plugin_dir))
+        configured.or_else(|| live.then(device_plugin::default_device_plugin_dir))
     }
 }

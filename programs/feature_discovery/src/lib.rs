@@ -21,8 +21,8 @@ use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
 use daemon::node_devices::NodeDevices;
 use daemon::{event_loop, signals};
+use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
-use kubelet::default_device_plugin_dir;
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};

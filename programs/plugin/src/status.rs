@@ -11,9 +11,10 @@ use command_line::options::DriverModels;
 use command_line::{Failure, OutputFormat};
 use daemon::event_loop;
 use daemon::status::{Report, pod_uid};
+use daemon::status_notes::StatusNotes;
+use device_plugin::status::{find_sockets, query_all};
+use device_plugin::{UnixSockets, default_device_plugin_dir};
 use devices::DriverModel;
-use kubelet::status::{find_sockets, query_all};
-use kubelet::{UnixSockets, default_device_plugin_dir};
 
 /// The options of `status`.
 #[derive(Args, Debug)]
@@ -49,7 +50,9 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(answers).collect();
     let pod = pod_uid();
     if !pod.is_empty() {
-        answers.retain(|(_, answer)| answer.as_ref().map_or(true, |status| status.pod_uid == pod));
+        answers.retain(|(_, answer)| {
+            answer.as_ref().map_or(true, |status| StatusNotes::of(&status.notes).pod_uid == pod)
+        });
     }
     let report = Report::of(answers);
     match arguments.output {

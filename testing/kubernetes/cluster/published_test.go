@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestPublishedChart installs a chart from a registry, as users do. Its DaemonSets name the images that were pushed, by digest.
@@ -15,7 +13,7 @@ func TestPublishedChart(t *testing.T) {
 	if chart == "" {
 		t.Skip("the step `release` of `cargo xtask test` pushes a chart and runs this test")
 	}
-	runHelm(t, "install", "gpus", chart, "--version", os.Getenv("PUBLISHED_VERSION"), "--plain-http", "--create-namespace",
+	runHelm(t, "install", "gpus", chart, "--devel", "--plain-http", "--create-namespace",
 		"--set", "psa.enabled=true,linux.enabled=true,visibility.enabled=true,featureDiscovery.enabled=true")
 	sets, err := api.AppsV1().DaemonSets(chartNamespace).List(context.Background(), ofChart)
 	if err != nil {

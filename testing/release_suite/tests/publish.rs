@@ -58,8 +58,8 @@ impl Runner {
         runner.tool(
             "cargo",
             &format!(
-                "case \"$2\" in\nimage) set -- \"$@\" --profile quick ;;\n\
-                 release) set -- \"$@\" --profile quick --registry {registry} ;;\nesac\nexec {cargo} \"$@\""
+                "case \"$2\" in\nimage) set -- \"$@\" --profile dev ;;\n\
+                 release) set -- \"$@\" --profile dev --registry {registry} ;;\nesac\nexec {cargo} \"$@\""
             ),
         );
         let log = runner.path("calls");
@@ -204,7 +204,7 @@ fn sign(runner: &Runner) {
     }
     let certificate =
         output(Command::new("base64").arg("--wrap=0").arg(folder.join("certificate.pfx")));
-    let built = workspace().join("target/x86_64-pc-windows-gnu/quick");
+    let built = workspace().join("target/x86_64-pc-windows-gnu/debug");
     let programs = folder.join("sign/programs");
     fs::create_dir_all(&programs).unwrap();
     for file in fs::read_dir(&built).unwrap() {
@@ -263,13 +263,25 @@ fn private_packages_are_named(runner: &Runner, job: &Path) {
     assert!(!is_success && error.contains(package), "{error}");
 }
 
+/// A workflow for a tag builds the version that the tag names.
+#[test]
+fn a_tag_of_another_version_is_refused() {
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.current_dir(workspace()).args(["xtask", "release", "--repository", "Owner/Plugin"]);
+    let folder = tempfile::tempdir().unwrap();
+    xtask.arg("--output").arg(folder.path().join("dist"));
+    let (error, is_success) =
+        result(xtask.env("GITHUB_REF_TYPE", "tag").env("GITHUB_REF_NAME", "v99.0.0"));
+    let expected = format!("error: the tag is v99.0.0, the version is {VERSION}\n");
+    assert!(!is_success && error.ends_with(&expected), "{error}");
+}
+
 /// Installs the chart from the registry on the API server of the cluster suite.
 fn install(chart: &str, images: &str) {
     let mut go = Command::new("go");
     go.current_dir(workspace().join("testing/kubernetes"));
     go.args(["test", "-count=1", "-vet=off", "-run=TestPublishedChart", "-v", "./cluster"]);
-    go.env("PUBLISHED_CHART", chart).env("PUBLISHED_VERSION", "0.0.0-main.7");
-    let text = output(go.env("PUBLISHED_IMAGES", images));
+    let text = output(go.env("PUBLISHED_CHART", chart).env("PUBLISHED_IMAGES", images));
     assert!(text.contains("--- PASS: TestPublishedChart"), "{text}");
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// How many lines wait at most. Their values are limited, so most have some hundred bytes.
 const QUEUE_LINES: usize = 1024;
 
-/// How long the end of the program waits until the queue is written. See `kubelet::run` for the
+/// How long the end of the program waits until the queue is written. See `device_plugin::DevicePlugin` for the
 /// time that the rest of the shutdown may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::configuration::ReloadStatus;
+use device_plugin::Readiness;
 use devices::{DeviceSet, Luid, Telemetry};
-use kubelet::Readiness;
 use win32::container_processes::ContainerProcess;
 
 /// What is known at the moment of a scrape.

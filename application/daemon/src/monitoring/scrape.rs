@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::metrics::{Holder, Scrape, render};
+use device_plugin::Readiness;
+use device_plugin::pod_resources::{Attribution, PodAttribution};
 use devices::{DeviceSet, Luid};
-use kubelet::Readiness;
-use kubelet::pod_resources::{Attribution, PodAttribution};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;

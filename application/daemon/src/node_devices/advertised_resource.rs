@@ -9,14 +9,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use device_plugin::{
+    CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
+    PreferredRequest, Status, async_trait,
+};
 use devices::{
     DeviceGrant, DeviceSet, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
     PlanError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, SlotError,
 };
-use kubelet::{
-    CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
-    PreferredRequest, Status,
-};
+#[cfg(test)]
+use futures_util::FutureExt;
 use tokio::sync::watch;
 
 use crate::node_devices::published_devices::PublishedDevices;
@@ -161,7 +163,8 @@ impl AdvertisedResource {
     }
 }
 
-impl kubelet::Resource for AdvertisedResource {
+#[async_trait]
+impl device_plugin::Resource for AdvertisedResource {
     fn name(&self) -> &str {
         self.name.as_str()
     }
@@ -178,7 +181,7 @@ impl kubelet::Resource for AdvertisedResource {
         self.devices.pending()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
+    async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         let began = Instant::now();
         let set = self.devices.set();
         let resource = self.of(&set)?;
@@ -195,7 +198,10 @@ impl kubelet::Resource for AdvertisedResource {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
+    async fn preferred_allocation(
+        &self,
+        request: PreferredRequest<'_>,
+    ) -> Result<Vec<String>, Status> {
         let set = self.devices.set();
         let PreferredRequest { available, must_include, size, .. } = request;
         devices::preferred_allocation(self.of(&set)?, available, must_include, size)
@@ -246,6 +252,15 @@ fn response(plan: Plan) -> ContainerResponse {
     }
 }
 
+/// The answer of a resource, which does not wait for anything.
+#[cfg(test)]
+pub(crate) fn allocate(
+    resource: &dyn device_plugin::Resource,
+    ids: &[String],
+) -> Result<ContainerResponse, Status> {
+    resource.allocate(ids).now_or_never().expect("an answer at once")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,7 +272,7 @@ mod tests {
     use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
-    fn advertised(host: &str, config: &str) -> Vec<Arc<dyn kubelet::Resource>> {
+    fn advertised(host: &str, config: &str) -> Vec<Arc<dyn device_plugin::Resource>> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
@@ -277,7 +292,7 @@ mod tests {
         let display = advertised("made-up-two-vendors.yaml", "")[0].clone();
         let log = Log::start();
         for _ in 0..3 {
-            display.allocate(&[A10.to_owned(), V520.to_owned()]).unwrap();
+            allocate(&*display, &[A10.to_owned(), V520.to_owned()]).unwrap();
         }
         let text = log.text();
         assert_eq!(
@@ -296,7 +311,7 @@ mod tests {
         let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
         let log = Log::start();
         for _ in 0..3 {
-            display.allocate(std::slice::from_ref(&id)).unwrap();
+            allocate(&*display, std::slice::from_ref(&id)).unwrap();
         }
         let text = log.text();
         assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
@@ -309,7 +324,7 @@ mod tests {
         let display = advertised("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
         let kind = |ids: &[&str]| {
             let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-            display.allocate(&ids).unwrap_err().code()
+            allocate(&*display, &ids).unwrap_err().code()
         };
         assert_eq!(kind(&[]), Code::InvalidArgument);
         assert_eq!(kind(&["nonsense"]), Code::InvalidArgument);
@@ -318,7 +333,7 @@ mod tests {
         assert_eq!(kind(&[A10, V520]), Code::FailedPrecondition);
         let unhealthy = advertised("made-up-npu-beside-gpu.yaml", "")[0].clone();
         let id = r"PCI\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\4&2283F625&0&0008\0";
-        let refusal = unhealthy.allocate(&[id.to_owned()]).unwrap_err();
+        let refusal = allocate(&*unhealthy, &[id.to_owned()]).unwrap_err();
         assert_eq!(refusal.code(), Code::FailedPrecondition);
         assert!(refusal.message().contains("problem code 43"), "{refusal}");
     }
@@ -337,7 +352,7 @@ mod tests {
         let (published, resource) =
             (devices.published(), devices.served().borrow().resources[0].clone());
         let id = published.set().resources[0].slots().next().unwrap().id.to_string();
-        let allocate = |id: &str| resource.allocate(&[id.to_owned()]);
+        let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
         assert!(allocate(&id).is_ok());
         published.set_cdi_problem(Some("cannot write `directx-dxg.json`".to_owned()));
         let refused = allocate(&id).unwrap_err();

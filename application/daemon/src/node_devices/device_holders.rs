@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::pod_resources::{Attribution, FailureReason, PodAttribution};
+use device_plugin::pod_resources::{Attribution, FailureReason, PodAttribution};
 use tokio::time::{Instant, sleep};
 
 /// When to ask again if the kubelet did not answer: as often as its answers are renewed.
@@ -82,7 +82,7 @@ impl DeviceHolders {
 /// A pod that holds each of these slots of a resource.
 #[cfg(test)]
 pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
-    use kubelet::pod_resources::Holder;
+    use device_plugin::pod_resources::Holder;
     let name = || "x".to_owned();
     let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
     let held = |(resource, slot): &(&str, &str)| {

@@ -3,11 +3,11 @@
 use super::tests::{one_gpu, two_gpus, with_reads_from_test};
 use super::*;
 
+use device_plugin::PreferredRequest;
 use devices::Luid;
-use kubelet::PreferredRequest;
 
 use crate::logging::test_log::Log;
-
+use crate::node_devices::advertised_resource::allocate;
 use crate::node_devices::device_holders::attribution;
 
 const OLD: &str = "nvgridsw_aws.inf_amd64_1b50ef32b191cff1";
@@ -44,16 +44,16 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
     let resource = read(two_gpus());
     let available = slots();
     let request = PreferredRequest::new(&available, &[], 2);
-    let mut preferred = resource.preferred_allocation(request).unwrap();
+    let mut preferred = resource.preferred_allocation(request).await.unwrap();
     preferred.sort_by_key(|id| available.iter().position(|other| other == id));
-    let allocate = |id: &String| resource.allocate(std::slice::from_ref(id));
+    let of = |id: &String| allocate(&*resource, std::slice::from_ref(id));
     let paths = |id| -> Vec<String> {
-        allocate(id).unwrap().mounts.into_iter().map(|mount| mount.host_path).collect()
+        of(id).unwrap().mounts.into_iter().map(|mount| mount.host_path).collect()
     };
     assert!(paths(&preferred[1]).iter().all(|path| path.contains(OLD)));
 
     read(one_gpu());
-    let refusal = allocate(&preferred[1]).unwrap_err();
+    let refusal = of(&preferred[1]).unwrap_err();
     assert!(refusal.message().contains("no longer reports the device"), "{refusal}");
     read(replaced());
     for id in &preferred {
@@ -73,7 +73,7 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     let resource = devices.served().borrow().resources[0].clone();
     let ids = slots();
     for id in &ids {
-        resource.allocate(std::slice::from_ref(id)).unwrap();
+        allocate(&*resource, std::slice::from_ref(id)).unwrap();
     }
     assert_eq!(devices.outdated.due, None);
     let read = Read { cause: Cause::Change, result: Ok(replaced()), duration: Duration::ZERO };
@@ -92,14 +92,15 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
     assert_eq!(devices.published.outdated_slots().len(), 1);
     devices.serve_notes();
-    let outdated = || devices.served().borrow().notes.outdated.clone().unwrap();
+    let outdated = || StatusNotes::of(&devices.served().borrow().notes).outdated.unwrap();
     let names = outdated().into_iter().map(|o| (o.pod, o.before, o.now)).collect::<Vec<_>>();
     assert_eq!(names, [("render".to_owned(), OLD.to_owned(), NEW.to_owned())]);
     assert!(devices.outdated.due.unwrap() > settled, "the kubelet is asked again");
     devices.review(Some(&Attribution::default()));
     assert_eq!(devices.published.outdated_slots(), []);
     devices.serve_notes();
-    assert_eq!(devices.served().borrow().notes.outdated, Some(vec![]));
+    let notes = StatusNotes::of(&devices.served().borrow().notes);
+    assert_eq!(notes.outdated, Some(vec![]));
     assert_eq!(devices.outdated.due, None);
 }
 
@@ -111,11 +112,11 @@ async fn slots_that_were_allocated_before_the_driver_was_replaced_are_outdated()
     let name = "directx.microsoft.com/display".parse().unwrap();
     let published = devices.published();
     let is_outdated = || published.is_outdated(&published.set(), &name, &id);
-    resource.allocate(std::slice::from_ref(&id)).unwrap();
+    allocate(&*resource, std::slice::from_ref(&id)).unwrap();
     assert!(!is_outdated());
     let read = Read { cause: Cause::Change, result: Ok(replaced()), duration: Duration::ZERO };
     devices.apply_read(read).unwrap();
     assert!(is_outdated());
-    resource.allocate(std::slice::from_ref(&id)).unwrap();
+    allocate(&*resource, std::slice::from_ref(&id)).unwrap();
     assert!(!is_outdated());
 }

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use device_plugin::pod_resources::{Attribution, Holder};
 use devices::{Moment, OutdatedSlot};
-use kubelet::OutdatedContainer;
-use kubelet::pod_resources::{Attribution, Holder};
 
 use crate::node_devices::published_devices::PublishedDevices;
+use crate::status_notes::OutdatedContainer;
 
 /// When to ask for the first time after a driver was replaced. The kubelet records an allocation
 /// after the plugin's answer.

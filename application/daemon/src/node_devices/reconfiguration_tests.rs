@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 
+use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
+use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
-use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
-use kubelet::{Readiness, Resource};
 
 use crate::configuration;
 use crate::logging::test_log::Log;
+use crate::node_devices::advertised_resource::allocate;
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";
@@ -62,8 +63,8 @@ fn resources_appear_disappear_and_change_their_replicas() {
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 4)]);
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
-    let refusal = rule.allocate(&ids).unwrap_err();
-    assert_eq!(refusal.code(), kubelet::Code::NotFound);
+    let refusal = allocate(&*rule, &ids).unwrap_err();
+    assert_eq!(refusal.code(), device_plugin::Code::NotFound);
     assert_eq!(refusal.message(), "resource a/t4 is no longer configured");
 }
 
@@ -71,8 +72,12 @@ fn resources_appear_disappear_and_change_their_replicas() {
 fn mounts(devices: &NodeDevices) -> Vec<String> {
     let set = devices.published().set();
     let id = set.resources[0].slots().next().unwrap().id.to_string();
-    let answer = resources(devices)[0].allocate(&[id]).unwrap();
+    let answer = allocate(&*resources(devices)[0], &[id]).unwrap();
     answer.mounts.into_iter().map(|mount| mount.container_path).collect()
+}
+
+fn notices(devices: &NodeDevices) -> Vec<String> {
+    StatusNotes::of(&devices.served().borrow().notes).notices
 }
 
 /// Devices are allocated in any case, and the status says why the files are missing.
@@ -93,14 +98,12 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     devices.serve_notes();
     assert_ne!(calls.load(Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
-    assert_eq!(devices.served().borrow().notes.notices, [notice]);
+    assert_eq!(notices(&devices), [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: off"));
     devices.serve_notes();
-    assert!(
-        devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
-    );
+    assert!(notices(&devices).is_empty() && !mounts(&devices).contains(&launcher));
 }
 
 /// The files exist, but another account may have written them.
@@ -221,13 +224,11 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let mut devices = node("multitenancy: 2");
     let sockets = InMemory::default();
     let kubelet = KubeletDouble::start(sockets.clone(), DIRECTORY, Options::default()).unwrap();
-    let (readiness, _) = watch::channel(Readiness::default());
-    let served = devices.served();
-    let plugin = kubelet::run(DIRECTORY, served, sockets, std::future::pending(), readiness);
+    let plugin = DevicePlugin::following(DIRECTORY, devices.served()).with_transport(sockets).run();
     let allocatable = |name: &'static str, count| {
         let kubelet = &kubelet;
         async move {
-            let seen = |views: &[kubelet::testing::ResourceView]| {
+            let seen = |views: &[device_plugin::testing::ResourceView]| {
                 views.iter().any(|v| v.name == name && v.allocatable == count)
             };
             tokio::time::timeout(Duration::from_secs(5), kubelet.wait_for(seen)).await.unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::logging::test_log::Log;
 
-use kubelet::pod_resources::FailureReason;
+use device_plugin::pod_resources::FailureReason;
 
 use crate::node_devices::device_holders::{Answer, attribution};
 

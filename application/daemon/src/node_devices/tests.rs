@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use device_plugin::testing::{InMemory, KubeletDouble, Options};
+use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
-use kubelet::Readiness;
-use kubelet::testing::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;
@@ -142,9 +142,8 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let sockets = InMemory::default();
     let directory = std::path::Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
-    let (readiness, ready) = watch::channel(Readiness::default());
-    let served = devices.served();
-    let plugin = kubelet::run(directory, served, sockets, std::future::pending(), readiness);
+    let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
+    let (ready, plugin) = (plugin.readiness(), plugin.run());
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {
@@ -188,9 +187,9 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     devices.serve_notes();
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
-    assert!(!served.borrow().notes.notices.is_empty());
+    assert!(!StatusNotes::of(&served.borrow().notes).notices.is_empty());
     appeared.store(true, Ordering::Relaxed);
-    let provided = served.wait_for(|served| served.notes.notices.is_empty());
+    let provided = served.wait_for(|served| StatusNotes::of(&served.notes).notices.is_empty());
     tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
     running.abort();
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use daemon::configuration::ReloadStatus;
 use daemon::metrics::{Holder, METRICS, PluginMetrics, Scrape, render};
+use device_plugin::status::Phase;
+use device_plugin::{Readiness, ResourceReadiness};
 use devices::{
     Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
 };
-use kubelet::status::Phase;
-use kubelet::{Readiness, ResourceReadiness};
 use win32::container_processes::{ContainerName, ContainerProcess};
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";
@@ -103,7 +103,8 @@ fn text(config: &str, holders: &[Holder]) -> String {
     let mut state = ResourceReadiness::starting(resource);
     state.phase = Phase::Ready;
     state.registrations = [("startup", 1)].into();
-    let readiness = Readiness { resources: vec![state], ..Readiness::default() };
+    let mut readiness = Readiness::default();
+    readiness.resources.push(state);
     let scrape = Scrape {
         host_name: "node-1",
         version: "0.1.0",

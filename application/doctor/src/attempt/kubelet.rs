@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kubelet::status::Phase;
-use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served,
-    Status as CallError, UnixSockets,
+use device_plugin::status::Phase;
+use device_plugin::{
+    ContainerResponse, DeviceList, DevicePlugin, KUBELET_SOCKET, Readiness, Resource,
+    Status as CallError, async_trait,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -29,19 +29,19 @@ const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `d
 /// registration.
 pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let socket = directory.join(KUBELET_SOCKET);
-    if matches!(uds::identity(&socket), Ok(None)) {
+    if matches!(device_plugin::unix_sockets::identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
         let failed = Subject::KUBELET.failed("the kubelet's socket does not exist", HINT);
         return Ok(failed.detail([missing]));
     }
-    let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
-    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::default())];
     let shutdown = async {
         // An error means that the observer has ended.
         let _ = ended.await;
     };
-    let serving = kubelet::run(directory, Served::fixed(resources), UnixSockets, shutdown, send);
+    let resource = Arc::new(TemporaryResource::default());
+    let plugin = DevicePlugin::new(directory, vec![resource]).with_graceful_shutdown(shutdown);
+    let (mut readiness, serving) = (plugin.readiness(), plugin.run());
     let observing = async {
         let finding = observe(&mut readiness, stop).await;
         drop(end);
@@ -101,6 +101,7 @@ struct TemporaryResource {
     devices: watch::Sender<Arc<DeviceList>>,
 }
 
+#[async_trait]
 impl Resource for TemporaryResource {
     fn name(&self) -> &'static str {
         RESOURCE
@@ -114,7 +115,7 @@ impl Resource for TemporaryResource {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, CallError> {
+    async fn allocate(&self, _: &[String]) -> Result<ContainerResponse, CallError> {
         Err(CallError::failed_precondition("this resource is a test and has no devices"))
     }
 }

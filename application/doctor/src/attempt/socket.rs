@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use device_plugin::unix_sockets::{Identity, UnixListener, UnixStream, connect};
 use tempfile::TempPath;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
-use uds::{Identity, UnixListener, UnixStream, connect};
 
 use crate::finding::{Finding, Status, Subject, millis};
 use crate::stop::Stop;
@@ -36,7 +36,10 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding
 }
 
 async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
-    ensure!(uds::is_supported(), "this host does not support AF_UNIX sockets");
+    ensure!(
+        device_plugin::unix_sockets::is_supported(),
+        "this host does not support AF_UNIX sockets"
+    );
     // On Windows the error of `bind` does not say so.
     ensure!(directory.is_dir(), "the device plugin directory does not exist");
     let began = Instant::now();
@@ -63,7 +66,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     drop(listener);
     remove(path)?;
     let again = bind(path)?;
-    // Not on Windows hosts on which the file of a socket cannot be opened; see `uds::identity`.
+    // Not on Windows hosts on which the file of a socket cannot be opened; see `device_plugin::unix_sockets::identity`.
     let replacement_differs = identity(path)? != first;
     drop(again);
     remove(path)?;
@@ -142,14 +145,16 @@ async fn stable_identity(path: &Path) -> anyhow::Result<Identity> {
 }
 
 fn identity(path: &Path) -> anyhow::Result<Identity> {
-    let identity =
-        uds::identity(path).context("cannot determine the identity of a socket's file")?;
+    let identity = device_plugin::unix_sockets::identity(path)
+        .context("cannot determine the identity of a socket's file")?;
     identity.context("the file of a socket disappeared")
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
     std::fs::remove_file(path).context("cannot delete a socket")?;
-    match uds::identity(path).context("cannot determine the identity of a socket's file")? {
+    match device_plugin::unix_sockets::identity(path)
+        .context("cannot determine the identity of a socket's file")?
+    {
         None => Ok(()),
         Some(_) => bail!("a deleted socket still exists"),
     }
@@ -193,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();
-        uds::access_rights::share_programs(&path).unwrap();
+        device_plugin::unix_sockets::access_rights::share_programs(&path).unwrap();
         assert_eq!(others(&path).unwrap(), [""; 0], "everybody reads, nobody else writes");
         assert!(others(&folder.path().join("missing")).is_err());
     }
@@ -201,7 +206,7 @@ mod tests {
     #[cfg(windows)]
     #[tokio::test]
     async fn the_access_list_of_a_socket_is_read_back() {
-        if uds::skips_test() {
+        if device_plugin::unix_sockets::skips_test() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();

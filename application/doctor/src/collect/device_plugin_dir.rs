@@ -22,7 +22,7 @@ const RESTART: &str = "check that the kubelet runs (on Windows `Get-Service kube
 
 /// Inspects the directory, and connects to the kubelet without sending anything.
 pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
-    let socket = event_loop::build()?.block_on(socket(&path.join(kubelet::KUBELET_SOCKET)));
+    let socket = event_loop::build()?.block_on(socket(&path.join(device_plugin::KUBELET_SOCKET)));
     Ok([directory(path), socket])
 }
 
@@ -36,7 +36,7 @@ fn directory(path: &Path) -> Finding {
             format!(
                 "start the kubelet, which creates {}; if this is another directory, omit \
                  --device-plugin-dir",
-                kubelet::default_device_plugin_dir().display()
+                device_plugin::default_device_plugin_dir().display()
             ),
         ),
         Err(error) => Subject::KUBELET_DIRECTORY.failed(
@@ -64,7 +64,7 @@ fn access(path: &str, writers: io::Result<Vec<Writer>>) -> Finding {
 }
 
 async fn socket(path: &Path) -> Finding {
-    if !uds::is_supported() {
+    if !device_plugin::unix_sockets::is_supported() {
         return Subject::KUBELET_SOCKET.failed(
             "this host has no AF_UNIX sockets, which the kubelet and device plugins need",
             "use Windows 10 version 1803, Windows Server 2019 or newer, and check that the driver `afunix` runs \
@@ -77,7 +77,7 @@ async fn socket(path: &Path) -> Finding {
     {
         return Subject::KUBELET_SOCKET.failed("the directory contains no kubelet.sock", RESTART);
     }
-    let why = match timeout(CONNECT_LIMIT, uds::connect(path)).await {
+    let why = match timeout(CONNECT_LIMIT, device_plugin::unix_sockets::connect(path)).await {
         Ok(Ok(_connected)) => return Subject::KUBELET_SOCKET.ok("the kubelet accepts connections"),
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = error_chain(&error);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_missing_directory_or_socket_is_missing() {
-        if uds::skips_test() {
+        if device_plugin::unix_sockets::skips_test() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_plain_file_is_neither_a_directory_nor_a_kubelet() {
-        if uds::skips_test() {
+        if device_plugin::unix_sockets::skips_test() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -139,13 +139,15 @@ mod tests {
 
     #[test]
     fn a_socket_accepts_until_its_listener_closes() {
-        if uds::skips_test() {
+        if device_plugin::unix_sockets::skips_test() {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubelet.sock");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let listener = runtime.block_on(async { uds::UnixListener::bind(&path) }).unwrap();
+        let listener = runtime
+            .block_on(async { device_plugin::unix_sockets::UnixListener::bind(&path) })
+            .unwrap();
         let (directory, socket, _) = inspected(folder.path());
         assert_eq!((directory, socket), (Status::Ok, Status::Ok));
         drop(listener);
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn the_kubelets_directory_is_fixed() {
         let hint = directory(Path::new("/missing/directory")).hint.unwrap();
-        let path = kubelet::default_device_plugin_dir().display().to_string();
+        let path = device_plugin::default_device_plugin_dir().display().to_string();
         assert!(hint.contains(&path) && !hint.contains("root-dir"), "{hint}");
     }
 }

@@ -1,6 +1,6 @@
 //! `simulate`: the same plugin against a kubelet in this process.
 //!
-//! Everything is the daemon's own code, except the kubelet, which is [`kubelet::testing`],
+//! Everything is the daemon's own code, except the kubelet, which is [`device_plugin::testing`],
 //! and the host, which does not change. For an inventory (by default an embedded
 //! one), a configuration and pods, it prints what each pod's container would get on
 //! Windows.
@@ -14,10 +14,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use command_line::{Failure, OutputFormat};
+use device_plugin::DevicePlugin;
+use device_plugin::testing::{
+    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
+};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
-use kubelet::Readiness;
-use kubelet::testing::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
-use tokio::sync::watch;
 
 use command_line::options::{DriverModels, Input};
 use daemon::configuration;
@@ -100,13 +101,10 @@ async fn simulate(
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
-    let (readiness, _) = watch::channel(Readiness::default());
-    let forever = std::future::pending();
+    let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
     let set = devices.set();
     tokio::select! {
-        Err(error) = kubelet::run(directory, devices.served(), sockets, forever, readiness) => {
-            Err(Failure::runtime(error))
-        }
+        Err(error) = plugin.run() => Err(Failure::runtime(error)),
         outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
     }
 }
@@ -170,7 +168,7 @@ async fn admit(
 ) -> Result<ContainerView, String> {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
-    let pod = PodRequest { name, resources };
+    let pod = PodRequest::new(name, resources);
     kubelet.schedule(&pod)?;
     kubelet.admit(pod).await
 }

@@ -101,7 +101,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         telemetry: Some((&telemetry, Duration::from_millis(250))),
         holders: Some(&holders),
         processes: &[],
-        readiness: &kubelet::Readiness::default(),
+        readiness: &device_plugin::Readiness::default(),
         reloads: &ReloadStatus::default(),
         log_lines_dropped: 0,
         readings: &[],

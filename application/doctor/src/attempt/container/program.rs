@@ -95,7 +95,7 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
 fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
     #[cfg(windows)]
-    uds::access_rights::share_programs(folder.path())?;
+    device_plugin::unix_sockets::access_rights::share_programs(folder.path())?;
     Ok(folder)
 }
 
