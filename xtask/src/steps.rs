@@ -10,7 +10,9 @@ use crate::prerequisites::{
     SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
 };
 use crate::process::run;
-use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{
+    self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
+};
 use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
@@ -112,6 +114,14 @@ pub(crate) const STEPS: &[Step] = &[
         systems: Systems::Linux("the attacks use FIFOs, signals and `/proc`"),
         needs: &[],
         run: attack::check,
+    },
+    Step {
+        name: "dxg",
+        about: "the static Linux program with a double of /dev/dxg at its system calls",
+        when: When::Always,
+        systems: Systems::Linux("the program is that of Linux nodes"),
+        needs: &[STATIC_BUILDS],
+        run: dxg,
     },
     Step {
         name: "clients",
@@ -255,6 +265,12 @@ fn windows_lints() -> Result<()> {
         run(clippy.args(["--features", "dll", "--target", target]).args(DENY_WARNINGS))?;
     }
     Ok(())
+}
+
+fn dxg() -> Result<()> {
+    let program = ["build", "--quiet", "--package", "plugin", "--target", STATIC_TARGET];
+    run(cargo().args(program))?;
+    run(&mut ignored_tests(&["--test", "dxg"]))
 }
 
 fn images() -> Result<()> {
