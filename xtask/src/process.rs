@@ -14,6 +14,11 @@ const LAST_LINES: usize = 15;
 const PAUSES: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
+/// Says what takes time now.
+pub(crate) fn stage(text: &str) {
+    eprintln!("==> {text}");
+}
+
 /// Runs `command` with this program's output; an error unless it exits 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
@@ -23,13 +28,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 
 /// Runs `command` without its output; if it fails, the error has the last lines.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot run {}", line(command)))?;
+    let result = command.stdin(Stdio::null()).output();
+    let output = result.with_context(|| format!("cannot run {}", line(command)))?;
     if output.status.success() {
         return Ok(());
     }
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
+    let bytes = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n  ");
     bail!("{} failed with {}\n  {last}", line(command), output.status)
@@ -55,7 +60,7 @@ pub(crate) fn stdout(command: &mut Command) -> Option<String> {
 
 /// The command as one would type it, for messages.
 pub(crate) fn line(command: &Command) -> String {
-    let words = [command.get_program()].into_iter().chain(command.get_args());
-    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    let mut words = vec![command.get_program().to_string_lossy()];
+    words.extend(command.get_args().map(OsStr::to_string_lossy));
     format!("`{}`", words.join(" "))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::prerequisites::{
     CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
-    STATIC_BUILDS, WINDOWS_BUILDS, WINE, WINE_32,
+    SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
 };
 use crate::process::run;
 use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
@@ -91,10 +91,10 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "docs",
-        about: "links in Markdown files, and the documented commands",
+        about: "links in Markdown files, documented commands, workflows and scripts",
         when: When::Always,
         systems: Systems::Linux("the documented commands are written for a Linux shell"),
-        needs: &[LINK_CHECKER],
+        needs: &[LINK_CHECKER, SCRIPT_CHECKERS],
         run: documentation::check,
     },
     Step {
@@ -144,6 +144,14 @@ pub(crate) const STEPS: &[Step] = &[
         systems: LINUX_TOOLS,
         needs: &[WINDOWS_BUILDS, WINE, WINE_32],
         run: windows_suites::wine_32,
+    },
+    Step {
+        name: "wine-programs",
+        about: "unmodified Windows programs with `directx-visible` under Wine",
+        when: When::Always,
+        systems: LINUX_TOOLS,
+        needs: &[WINDOWS_BUILDS, WINE, WINDOWS_PROGRAMS],
+        run: windows_suites::programs,
     },
     Step {
         name: "gpu",

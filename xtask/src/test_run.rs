@@ -180,13 +180,13 @@ fn chosen(options: &Options) -> Result<Vec<&'static Step>> {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         bail!("unknown step `{name}`\nhint: the steps are {}", known.join(", "));
     }
-    let is_chosen = |step: &&Step| match step.when {
+    let chosen = STEPS.iter().filter(|step| match step.when {
         _ if !options.steps.is_empty() => options.steps.iter().any(|name| name == step.name),
         When::Quick => true,
         When::Always => !options.quick,
         When::Nightly => options.nightly,
-    };
-    Ok(STEPS.iter().filter(is_chosen).collect())
+    });
+    Ok(chosen.collect())
 }
 
 /// Minutes and seconds, such as `2:05`.

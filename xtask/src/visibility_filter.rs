@@ -36,16 +36,18 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
     compile.args(["--crate-type", "staticlib", "--features", "dll"]);
     compile.args(["--profile", "filter", "--target", target]).env_remove("RUSTFLAGS");
-    run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::paths().join("\u{1f}")))?;
+    run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::every_system().join("\u{1f}")))?;
     let folder = target_dir().join(target).join("filter");
     let names = ["exports.def", "version.rc", "version.o", "libvisibility_filter.a", file];
     let [exports, script, resource, code, library] = names.map(|name| folder.join(name));
     fs::write(&exports, format!("LIBRARY \"{file}\"\nEXPORTS\n{export} @1\n"))?;
     let version = env!("CARGO_PKG_VERSION");
     let numbers = version.split('-').next().unwrap_or_default().replace('.', ",");
-    let text = include_str!("../../containers/visibility_filter/version.rc");
-    let text = text.replace("{name}", file.trim_end_matches(".dll"));
-    fs::write(&script, text.replace("{version}", version).replace("{numbers}", &numbers))?;
+    let text = include_str!("../../containers/visibility_filter/version.rc")
+        .replace("{name}", file.trim_end_matches(".dll"))
+        .replace("{version}", version)
+        .replace("{numbers}", &numbers);
+    fs::write(&script, text)?;
     let windres = &mut Command::new("x86_64-w64-mingw32-windres");
     run(windres.args(["--target", format]).args([&script, &resource]))?;
     let mut link = Command::new(gcc);
@@ -63,7 +65,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
 
 /// Builds every filter, and returns the paths in the order of [`FILTERS`].
 pub(crate) fn build() -> Result<Vec<PathBuf>> {
-    prerequisites::for_windows_builds()?;
+    prerequisites::for_filters()?;
     FILTERS.iter().map(build_one).collect()
 }
 

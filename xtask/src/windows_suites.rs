@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::{build_flags, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
 const NOT_UNDER_WINE: [(&str, &str); 12] = [
@@ -45,7 +45,9 @@ pub(crate) fn wine() -> Result<()> {
     // Else the snapshots' library asks cargo where they are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
-    run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"]))?;
+    run(wine_suite()
+        .args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"])
+        .args(["--skip", "third_party"]))?;
     ["prefix", "suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
@@ -63,6 +65,13 @@ pub(crate) fn gpu() -> Result<()> {
     run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
     run(wine_suite().arg("graphics"))?;
+    stop("two-gpus")
+}
+
+/// The step `wine-programs`: programs that are not of this project.
+pub(crate) fn programs() -> Result<()> {
+    build_programs()?;
+    run(wine_suite().arg("third_party"))?;
     stop("two-gpus")
 }
 
@@ -93,9 +102,12 @@ fn build_programs() -> Result<()> {
     run(cargo().args(["build", "--quiet"]).args(bed))
 }
 
-/// A command of cargo for all packages that run under Wine.
+/// A command of cargo for all packages that run under Wine, with the flags of images, which then
+/// are built from the same crates.
 fn for_windows(word: &str) -> Command {
     let mut command = cargo();
+    let flags = build_flags::windows().join("\u{1f}");
+    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags);
     command.args([word, "--quiet", "--workspace", "--target", WINDOWS_TARGET]);
     command.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
     command

@@ -24,6 +24,14 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask lies in the workspace folder").to_owned()
 }
 
+/// cargo's folder for what it downloads.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
+    match env::var_os("CARGO_HOME") {
+        Some(path) => Some(path.into()),
+        None => Some(env::home_dir()?.join(".cargo")),
+    }
+}
+
 /// cargo's target folder.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))

@@ -28,7 +28,7 @@ func TestCleanupAfterUninstall(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	// The Job is for a Windows node, so no kubelet runs it.
-	runHelm(t, "install", "gpus", "../../../deploy/charts/directx-device-plugin", "--create-namespace",
+	runHelm(t, "install", "gpus", chart, "--create-namespace",
 		"--set", "psa.enabled=true,featureDiscovery.enabled=true,featureDiscovery.cleanup=true,featureDiscovery.startupTaint="+startupTaint)
 	mustHaveAccounts(t, "gpus-directx-device-plugin-discovery")
 	n := labeledNode(t, "cleanup")
@@ -101,12 +101,18 @@ func mustHaveAccounts(t *testing.T, expected string) {
 // runHelm runs helm for the namespace of the chart.
 func runHelm(t *testing.T, arguments ...string) {
 	t.Helper()
-	command := exec.Command(helm, append(arguments, "--namespace", chartNamespace, "--kubeconfig", filepath.Join(folder, "kubeconfig"),
+	command := helmCommand(append(arguments, "--namespace", chartNamespace, "--kubeconfig", filepath.Join(folder, "kubeconfig"),
 		"--timeout", waitLimit.String())...)
-	command.Env = []string{"HOME=" + t.TempDir()}
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v: %v\n%s", command, err, output)
 	}
+}
+
+// helmCommand is helm with a separate home.
+func helmCommand(arguments ...string) *exec.Cmd {
+	command := exec.Command(helm, arguments...)
+	command.Env = []string{"HOME=" + filepath.Join(folder, "home")}
+	return command
 }
 
 // accountOf returns a service account of the chart as a pod has it.

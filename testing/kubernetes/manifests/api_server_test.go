@@ -28,6 +28,8 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicy"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy"
 	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
@@ -60,6 +62,8 @@ type objects struct {
 	// tests are the pods of `helm test`.
 	tests   []*corev1.Pod
 	account access
+	// mutations are the policies that change pods.
+	mutations []*admissionv1.MutatingAdmissionPolicy
 	// custom are objects whose kinds an operator adds.
 	custom []unstructured.Unstructured
 }
@@ -128,6 +132,11 @@ func admit(manifest string) (objects, error) {
 		case *appsv1.Deployment:
 			found.pods = append(found.pods, object.Spec.Template.Spec)
 			err = create(deployment.Strategy, object)
+		case *admissionv1.MutatingAdmissionPolicy:
+			found.mutations = append(found.mutations, object)
+			err = create(mutatingadmissionpolicy.NewStrategy(nil, nil), object)
+		case *admissionv1.MutatingAdmissionPolicyBinding:
+			err = create(mutatingadmissionpolicybinding.NewStrategy(nil, nil, nil), object)
 		default:
 			err = found.account.admit(object)
 		}

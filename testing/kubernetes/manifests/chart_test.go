@@ -139,6 +139,11 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"invalid digest", "image: {digest: 'sha256:12'}", "at '/image/digest'"},
 		{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}", "at '/image/repository'"},
 		{"repository of directx-visible with a tag", "visibility: {image: {repository: 'example.com/visible:1.0'}}", "at '/visibility/image/repository'"},
+		{"injection without files", "visibility: {inject: true}", "visibility.inject needs visibility.enabled"},
+		{"requirement without injection", "visibility: {enabled: true, require: true}", "visibility.require and visibility.resources need visibility.inject"},
+		{"injection with an unknown configuration", "visibility: {enabled: true, inject: true}\nconfig: {name: x, default: a}",
+			"visibility.inject does not know the resources in the ConfigMap x: list them in visibility.resources"},
+		{"invalid name of a resource", "visibility: {resources: ['gpu']}", "at '/visibility/resources/0'"},
 		{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
 		{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
 		{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
@@ -215,7 +220,7 @@ metrics: {enabled: true}
 podMonitor: {enabled: true}
 prometheusRule: {enabled: true}
 dashboard: {enabled: true}
-visibility: {enabled: true}
+visibility: {enabled: true, inject: true}
 linux: {enabled: true}
 featureDiscovery: {enabled: true, cleanup: true}
 psa: {enabled: true}
@@ -289,6 +294,8 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "daemonset/gpus-directx-device-plugin-discovery\n", "WARNING: featureDiscovery.admissionPolicy is false")
 	text = notes("visibility: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
+	text = notes("visibility: {enabled: true, inject: true}")
+	mustContain(text, "except those with the label\ndirectx.microsoft.com/visibility-inject=disabled")
 	text = notes("linux: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")
@@ -303,12 +310,20 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "   helm test gpus --namespace device-plugins\n")
 }
 
-// TestOldClusters renders the chart for a cluster without ValidatingAdmissionPolicies.
+// TestOldClusters renders the chart for clusters without the admission policies.
 func TestOldClusters(t *testing.T) {
 	const old = "--kube-version=1.31.4"
 	_, messages, err := render(t, "featureDiscovery: {enabled: true}", old)
 	if err == nil || !strings.Contains(messages, "featureDiscovery.admissionPolicy needs Kubernetes 1.32 or newer, and this cluster has v1.31.4") {
 		t.Errorf("got %v: %s", err, messages)
+	}
+	const injection = "visibility: {enabled: true, inject: true}"
+	_, messages, err = render(t, injection, "--kube-version=1.35.9")
+	if err == nil || !strings.Contains(messages, "visibility.inject needs Kubernetes 1.36 or newer, and this cluster has v1.35.9") {
+		t.Errorf("got %v: %s", err, messages)
+	}
+	if _, messages, err = render(t, injection, "--kube-version=1.36.0-eks-1"); err != nil {
+		t.Errorf("%v: %s", err, messages)
 	}
 	for _, values := range []string{"", "featureDiscovery: {enabled: true, admissionPolicy: false}"} {
 		if _, messages, err := render(t, values, old); err != nil {

@@ -45,7 +45,7 @@ var variants = []struct {
 			mustEqual(t, "namespace", found.daemonSets[0].Namespace, releaseNamespace)
 			mustEqual(t, "update", found.daemonSets[0].Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "10%")
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
-				"ghcr.io/directx-device-plugin/directx-device-plugin:"+appVersion(t))
+				"registry.example.com/directx-device-plugin:"+appVersion(t))
 		},
 	},
 	{
@@ -156,7 +156,7 @@ var variants = []struct {
 			for _, rule := range rules {
 				names = append(names, rule.(map[string]any)["alert"].(string))
 			}
-			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXResourceNotReady DirectXConfigurationRejected "+
+			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXDeviceMissing DirectXResourceNotReady DirectXConfigurationRejected "+
 				"DirectXDriverOutdated DirectXDeviceReset DirectXPluginMissing DirectXFeatureDiscoveryStuck")
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {

@@ -98,7 +98,7 @@ func TestKustomization(t *testing.T) {
 	for _, name := range []string{"kustomization.yaml", "directx-device-plugin.yml"} {
 		text := read(t, "deploy/"+name)
 		if name == "kustomization.yaml" {
-			text += "images: [{name: ghcr.io/directx-device-plugin/directx-device-plugin, newName: example.com/plugin, newTag: test}]\n"
+			text += "images: [{name: registry.example.com/directx-device-plugin, newName: example.com/plugin, newTag: test}]\n"
 		}
 		if err := files.WriteFile("/"+name, []byte(text)); err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	image        = "ghcr.io/directx-device-plugin/directx-device-plugin"
-	visibleImage = "ghcr.io/directx-device-plugin/directx-visible"
-	linuxImage   = "ghcr.io/directx-device-plugin/directx-device-plugin-linux"
+	image        = "registry.example.com/directx-device-plugin"
+	visibleImage = "registry.example.com/directx-visible"
+	linuxImage   = "registry.example.com/directx-device-plugin-linux"
 )
 
 // version returns the version of all crates, which the released image has as its tag.

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // TestVisibility checks the pods that copy directx-visible to their nodes, and that the plugin's pods
@@ -74,6 +76,77 @@ func TestVisibilityIsConfigured(t *testing.T) {
 		}
 	}
 	mustEqual(t, "pools", strings.Join(pools, " "), "a b")
+}
+
+// TestOneRegistry checks that one value names the registry of all images.
+func TestOneRegistry(t *testing.T) {
+	const everything = "visibility: {enabled: true}\nlinux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n"
+	for repository, registry := range map[string]string{
+		"registry.example.com:5000/gpu/plugin": "registry.example.com:5000/gpu/", "localhost:5000/plugin": "localhost:5000/", "plugin": "",
+	} {
+		found := mustRender(t, everything+"image: {repository: '"+repository+"'}")
+		images := map[string]bool{}
+		for _, daemonSet := range found.daemonSets {
+			for _, container := range append(daemonSet.Spec.Template.Spec.InitContainers, daemonSet.Spec.Template.Spec.Containers...) {
+				images[container.Image] = true
+			}
+		}
+		for _, pod := range found.pods {
+			images[pod.Containers[0].Image] = true
+		}
+		for _, test := range found.tests {
+			images[test.Spec.Containers[0].Image] = true
+		}
+		expected := []string{}
+		for _, name := range []string{"directx-device-plugin-linux", "directx-visible", "plugin"} {
+			expected = append(expected, registry+name+":"+version(t))
+		}
+		mustEqual(t, "images", strings.Join(slices.Sorted(maps.Keys(images)), " "), strings.Join(expected, " "))
+	}
+}
+
+// TestInjectedResources checks that the policy knows every resource that the plugin advertises with directx-visible.
+func TestInjectedResources(t *testing.T) {
+	shared := func(names ...string) (all []string) {
+		for _, name := range names {
+			all = append(all, name, name+".shared")
+		}
+		return all
+	}
+	for _, example := range []struct {
+		values, own string
+		expected    []string
+	}{
+		{"", "", shared(display, compute)},
+		{"driverModels: [legacy]", "", shared("microsoft.com/directx")},
+		{"pools: [{name: a, nodeSelector: {pool: a}, driverModels: [mcdm]}]", "", shared(compute)},
+		{"env: [{name: WDDM_DEVICE_PLUGIN_RESOURCE_NAME, value: example.com/gpu}]", "", shared(display, compute, "example.com/gpu")},
+		{"driverModels: [wddm]\nconfig: {map: {a: 'resourceName: example.com/gpu'}}", "", shared(display, "example.com/gpu")},
+		{"config: {map: {a: '{\"Multitenancy\": 2, \"renameShared\": true, \"Resources\": [{\"Name\": \"nvidia.com/gpu\", \"match\": {\"vendor\": \"nvidia\"}}]}'}}", "",
+			shared(display, compute, "nvidia.com/gpu")},
+		{"config: {map: {a: 'resources: [{name: example.com/own, visibility: off, match: {vendor: amd}}, {name: example.com/gpu}]'}}", "",
+			shared(display, compute, "example.com/gpu")},
+		{"config: {name: x, default: a}", "nvidia.com/gpu", []string{"nvidia.com/gpu"}},
+	} {
+		found := mustRender(t, example.values+"\nvisibility: {enabled: true, inject: true, resources: ["+example.own+"]}")
+		var names []string
+		if err := yaml.Unmarshal([]byte(found.mutations[0].Spec.Variables[1].Expression), &names); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		slices.Sort(example.expected)
+		mustEqual(t, "resources with "+example.values, strings.Join(names, " "), strings.Join(example.expected, " "))
+		for _, daemonSet := range found.daemonSets {
+			if !isPlugin(daemonSet) || example.own != "" {
+				continue
+			}
+			for name := range newContainer(t, daemonSet, found.configMaps).capacity(twoT4) {
+				if !slices.Contains(names, name) && name != "example.com/own" {
+					t.Errorf("with %s, the plugin also advertises %s", example.values, name)
+				}
+			}
+		}
+	}
 }
 
 // visibleOf returns the DaemonSet that copies directx-visible.

@@ -70,7 +70,7 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	folder := t.TempDir()
 	for name, manifest := range map[string]map[string]any{
 		"device": n.pod("device", 1), "second": n.pod("second", 2), "live": live.pod("live", 1),
-		pluginPodName: n.pluginPod(pluginPodName, "ghcr.io/directx-device-plugin/directx-device-plugin:0.1.0"),
+		pluginPodName: n.pluginPod(pluginPodName, "registry.example.com/directx-device-plugin:0.1.0"),
 	} {
 		must(t, writeJSON(filepath.Join(folder, name+".json"), manifest))
 	}

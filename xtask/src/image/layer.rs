@@ -33,18 +33,12 @@ pub(super) fn plain(files: &Files, mode: u32, seconds: u64) -> Result<Vec<u8>> {
     Ok(tar.into_inner()?)
 }
 
-/// A Windows layer of `files`, whose paths are relative to the container's drive. A `base` layer
-/// contains registry hives; another one is on top of a Windows image.
-pub(super) fn archive(files: &Files, is_base: bool, seconds: u64) -> Result<Vec<u8>> {
+/// A Windows layer of `files`, whose paths are relative to the container's drive, and registry hives.
+pub(super) fn archive(files: &Files, seconds: u64) -> Result<Vec<u8>> {
     let mut content: Files =
         files.iter().map(|(path, bytes)| (format!("Files/{path}"), bytes.clone())).collect();
     let mut folders = BTreeSet::from(["Files".to_owned()]);
-    if is_base {
-        content.extend(HIVES.map(|name| (format!("{HIVE_FOLDER}/{name}"), hive::empty())));
-    } else {
-        // For changes to the hives.
-        folders.insert("Hives".to_owned());
-    }
+    content.extend(HIVES.map(|name| (format!("{HIVE_FOLDER}/{name}"), hive::empty())));
     for path in content.keys() {
         folders.extend(path.match_indices('/').map(|(index, _)| path[..index].to_owned()));
     }

@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::layer::{self, Files};
 
-/// The media types of image manifests, which also describe artifacts, and of lists of them.
+/// The media types of image manifests and of lists of them.
 pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-pub(super) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// The file that marks a folder as a layout.
 const MARKER: &str = "oci-layout";

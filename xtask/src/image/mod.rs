@@ -1,36 +1,31 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The images for nodes have one layer; those for Windows are `HostProcess` images. Example images
-//! have a layer on top of a Windows image. `docs/images.md` describes the options and the files.
+//! Each image has one layer; those for Windows are `HostProcess` images. `docs/images.md` describes
+//! the options and the files.
 
 mod hive;
 mod layer;
 mod layout;
 mod manifest;
 mod programs;
-mod referrers;
-mod registry;
+pub(crate) mod registry;
 mod security;
 mod source;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
-use clap::ValueEnum;
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
-pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
-pub(crate) use self::source::Source;
+pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
+use self::registry::Registry;
+pub(crate) use self::source::{NO_REGISTRY, Source};
 
 use self::layout::Layout;
-use self::manifest::{BaseImage, Content};
-use self::registry::Registry;
+use self::manifest::Content;
+use crate::process::stage;
 use crate::workspace;
-
-/// The repository that images are named after in an archive, unless they are pushed.
-const IMAGES: &str = "ghcr.io/directx-device-plugin";
 
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
@@ -44,21 +39,18 @@ pub(crate) struct Options {
     /// Use the programs in this folder and build none
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Cargo profile that the programs are or were built with [default: release]
-    #[arg(long)]
-    profile: Option<String>,
+    /// Cargo profile that the programs are built with
+    #[arg(long, default_value = "release")]
+    profile: String,
     /// Build the image with directx-visible and its filters, which the plugin's image does not have
-    #[arg(long, conflicts_with = "example")]
+    #[arg(long)]
     directx_visible: bool,
     /// Build the image for Linux nodes with /dev/dxg
-    #[arg(long, conflicts_with_all = ["directx_visible", "example"])]
+    #[arg(long, conflicts_with = "directx_visible")]
     linux: bool,
-    /// Build the image of this example
-    #[arg(long, requires = "base")]
-    example: Option<Example>,
-    /// Windows image of the example, such as mcr.microsoft.com/windows/server:ltsc2022
-    #[arg(long, value_name = "IMAGE", requires = "example", value_parser = registry::with_registry)]
-    base: Option<String>,
+    /// GitHub repository in the image's labels [default: `$GITHUB_REPOSITORY`]
+    #[arg(long, value_name = "OWNER/REPOSITORY")]
+    repository: Option<String>,
     /// Push the image after the build
     #[arg(long, value_name = "REGISTRY/REPOSITORY[:TAG]", value_parser = registry::with_registry)]
     push: Option<String>,
@@ -70,15 +62,9 @@ pub(crate) struct Options {
     plain_http: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Example {
-    DeviceDiscovery,
-    GpuProbe,
-}
-
 /// `cargo xtask image`.
 pub(crate) fn command(options: &Options) -> Result<()> {
-    let source = Source::read()?;
+    let source = Source::read(options.repository.as_deref())?;
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target(&source)?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
@@ -86,59 +72,47 @@ pub(crate) fn command(options: &Options) -> Result<()> {
         // A registry that cannot be read is an error before the build, which takes minutes.
         registry.digest(target)?;
     }
-    let base = options.base.as_deref().map(|name| BaseImage::read(registry, name)).transpose()?;
-    let (programs, profile) = (options.programs.as_deref(), options.profile.as_deref());
-    let mut image = Image::build(options.shipped(), programs, profile, base.as_ref(), &source)?;
-    image.tag(tag, target.clone());
+    let programs = options.programs.as_deref();
+    let mut image = Image::build(options.shipped(), programs, &options.profile, &source)?;
+    let unpublished = format!("{NO_REGISTRY}/{}:{tag}", image.name);
+    image.tag(tag, target.clone().unwrap_or(unpublished));
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
-    let (layout, referrers) = image.write(&folder, &source)?;
+    let layout = image.write(&folder, &source)?;
     let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
 
     let digest = &image.digest;
-    if let Some(existing) = registry.digest(&target)?.filter(|existing| existing != digest) {
-        ensure!(
-            options.replace,
+    let existing = registry.digest(&target)?.filter(|existing| existing != digest);
+    if let (Some(existing), false) = (existing, options.replace) {
+        bail!(
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
-    // The tag is last, so a push that fails leaves it as it was.
-    registry.push(&layout, tag, &format!("{repository}@{digest}"))?;
-    registry.push_index(
-        &referrers,
-        &image.index_tag,
-        &format!("{repository}:{}", image.index_tag),
-    )?;
-    registry.push(&layout, tag, &target)?;
+    registry.push(&layout, &format!("oci:.:{tag}"), &format!("{repository}@{digest}"), &target)?;
     println!("pushed {target}@{digest}");
     Ok(())
 }
 
-/// Builds an image and writes it, and the documents about it, to the paths that `file` returns.
+/// Builds the image `name`, which ends with a tag, writes it as an archive and returns its digest.
 pub(crate) fn release(
     shipped: &'static Shipped,
     programs: Option<&Path>,
     profile: &str,
     source: &Source,
-    file: impl Fn(&str) -> PathBuf,
-) -> Result<()> {
-    let mut image = Image::build(shipped, programs, Some(profile), None, source)?;
-    image.tag(source.version, None);
-    image.layout.write_archive(&file("image.tar"), source.seconds)?;
-    image.referrers.write_archive(&file("image-referrers.tar"), source.seconds)?;
-    for ((_, document), name) in image.documents.iter().zip(["sbom.cdx.json", "provenance.json"]) {
-        fs::write(file(name), document.to_string())?;
-    }
-    Ok(())
+    name: &str,
+    archive: &Path,
+) -> Result<String> {
+    let mut image = Image::build(shipped, programs, profile, source)?;
+    image.tag(registry::split(name).1.unwrap_or_default(), name.to_owned());
+    image.layout.write_archive(archive, source.seconds)?;
+    Ok(image.digest)
 }
 
 impl Options {
     fn shipped(&self) -> &'static Shipped {
-        match self.example {
-            Some(Example::DeviceDiscovery) => &programs::DEVICE_DISCOVERY,
-            Some(Example::GpuProbe) => &programs::GPU_PROBE,
-            None if self.directx_visible => &VISIBLE,
-            None if self.linux => &LINUX,
-            None => &PLUGIN,
+        match (self.directx_visible, self.linux) {
+            (true, _) => &VISIBLE,
+            (_, true) => &LINUX,
+            _ => &PLUGIN,
         }
     }
 
@@ -160,11 +134,6 @@ struct Image {
     digest: String,
     descriptor: Value,
     layout: Layout,
-    /// The bill of materials and the provenance, with their media types.
-    documents: [(&'static str, Value); 2],
-    /// A layout with the documents as artifacts that refer to the image, and the tag of their index.
-    referrers: Layout,
-    index_tag: String,
 }
 
 impl Image {
@@ -172,43 +141,35 @@ impl Image {
     fn build(
         shipped: &'static Shipped,
         programs: Option<&Path>,
-        profile: Option<&str>,
-        base: Option<&BaseImage>,
+        profile: &str,
         source: &Source,
     ) -> Result<Image> {
-        // That of given programs is not known.
-        let profile = profile.or(programs.is_none().then_some("release"));
-        let build = || build(shipped, profile.unwrap_or_default());
-        let folder = programs.map_or_else(build, |folder| Ok(folder.to_owned()))?;
+        let folder = match programs {
+            Some(folder) => folder.to_owned(),
+            None => programs::build(shipped, profile)?,
+        };
+        stage(&format!("packing the image of {}", shipped.name));
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();
-        let descriptor = manifest::add(&mut layout, &content, base, source)?;
+        let descriptor = manifest::add(&mut layout, &content, source)?;
         let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
-        let documents = [
-            referrers::bill_of_materials(&content, source)?,
-            referrers::provenance(&digest, &content, base, profile, source)?,
-        ];
-        let (referrers, index_tag) = referrers::layout(&descriptor, &documents, source);
-        let name = shipped.name;
-        Ok(Image { name, digest, descriptor, layout, documents, referrers, index_tag })
+        Ok(Image { name: shipped.name, digest, descriptor, layout })
     }
 
-    fn tag(&mut self, tag: &str, name: Option<String>) {
-        let name = name.unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", self.name));
+    fn tag(&mut self, tag: &str, name: String) {
         // `ctr images import` reads the name from this annotation.
         self.descriptor["annotations"]["io.containerd.image.name"] = name.into();
         self.layout.tag(tag, self.descriptor.clone());
     }
 
-    /// Writes the layouts and returns their folders.
-    fn write(&self, folder: &Path, source: &Source) -> Result<(PathBuf, PathBuf)> {
-        let path = |end| folder.join(format!("{}{end}", self.name));
-        let (layout, archive, referrers) = (path(""), path(".tar"), path("-referrers"));
+    /// Writes the layout as a folder, which is returned, and as an archive.
+    fn write(&self, folder: &Path, source: &Source) -> Result<PathBuf> {
+        let layout = folder.join(self.name);
+        let archive = folder.join(format!("{}.tar", self.name));
         self.layout.write(&layout)?;
         self.layout.write_archive(&archive, source.seconds)?;
-        self.referrers.write(&referrers)?;
-        println!("{}\n  layout     {}", self.digest, layout.display());
-        println!("  archive    {}\n  referrers  {}", archive.display(), referrers.display());
-        Ok((layout, referrers))
+        println!("{}\n  layout   {}", self.digest, layout.display());
+        println!("  archive  {}", archive.display());
+        Ok(layout)
     }
 }

@@ -1,12 +1,13 @@
 //! The programs that images contain.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::layer::Files;
-use crate::process::run;
+use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
 use crate::{build_flags, prerequisites};
@@ -73,27 +74,6 @@ pub(crate) const VISIBLE: Shipped = Shipped {
     ..PLUGIN
 };
 
-pub(super) const DEVICE_DISCOVERY: Shipped = Shipped {
-    name: "device-discovery",
-    description: "Lists the DirectX devices that a container sees",
-    program: "test-device-discovery.exe",
-    files: &[
-        "directx-device-discovery.dll",
-        "test-device-discovery.exe",
-        "test-device-discovery-cpp.exe",
-        "test-device-discovery-go.exe",
-    ],
-    ..PLUGIN
-};
-
-pub(super) const GPU_PROBE: Shipped = Shipped {
-    name: "gpu-probe",
-    description: "Uses every GPU API of a container for a moment and reports what works",
-    program: "gpu-probe.exe",
-    files: &["gpu-probe.exe"],
-    ..PLUGIN
-};
-
 /// The file of the build that becomes the file `name`. The clients in C++ and in Go print the same
 /// as `test-device-discovery`.
 pub(crate) fn built(name: &str) -> &str {
@@ -106,25 +86,43 @@ pub(crate) fn built(name: &str) -> &str {
     }
 }
 
-/// Builds programs with a profile and returns their folder.
+/// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
-    let flags = if shipped.os == "windows" {
-        prerequisites::for_windows_builds()?;
-        build_flags::windows()
-    } else {
-        prerequisites::for_static_builds()?;
-        build_flags::paths()
-    };
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--profile", profile, "--target", shipped.target]);
-    build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
-    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
-    let folder = if profile == "dev" { "debug" } else { profile };
-    let folder = workspace::target_dir().join(shipped.target).join(folder);
+    let usual = if profile == "release" { ", about ten minutes on two cores" } else { "" };
+    stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
+    let folder = compile(shipped.target, shipped.packages, profile)?;
     if shipped.name == VISIBLE.name {
+        stage("building the filters, about a minute on two cores");
         visibility_filter::build_into(&folder)?;
     }
     Ok(folder)
+}
+
+/// Builds all programs of `packages` and returns their folder.
+pub(crate) fn compile(target: &str, packages: &[&str], profile: &str) -> Result<PathBuf> {
+    let mut flags = build_flags::every_system();
+    match target {
+        WINDOWS_TARGET => {
+            prerequisites::for_windows_programs()?;
+            flags = build_flags::windows();
+        }
+        STATIC_TARGET => prerequisites::for_static_builds()?,
+        _ => {}
+    }
+    let mut build = cargo();
+    if !io::stderr().is_terminal() {
+        build.arg("--quiet");
+    }
+    build.args(["build", "--locked", "--profile", profile, "--target", target]);
+    build.args(packages.iter().flat_map(|package| ["--package", package]));
+    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
+    Ok(folder(target, profile))
+}
+
+/// Where cargo puts the programs for `target`.
+pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
+    let name = if profile == "dev" { "debug" } else { profile };
+    workspace::target_dir().join(target).join(name)
 }
 
 /// Reads the files `names` from `folder`, by their names in the image.

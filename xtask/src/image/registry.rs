@@ -3,19 +3,18 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
-
 use super::layout::digest;
+use crate::process::stage;
+use anyhow::{Context, Result, bail};
 
 /// Whether a registry on this machine may be used without TLS.
 #[derive(Clone, Copy)]
-pub(super) struct Registry {
-    pub(super) plain_http: bool,
+pub(crate) struct Registry {
+    pub(crate) plain_http: bool,
 }
 
 /// `REGISTRY/REPOSITORY[:TAG]` as it is given in an option. skopeo checks the rest.
-pub(super) fn with_registry(reference: &str) -> Result<String, String> {
+pub(crate) fn with_registry(reference: &str) -> Result<String, String> {
     let (registry, _) = reference.split_once('/').unwrap_or_default();
     if registry == "localhost" || registry.contains(['.', ':']) {
         return Ok(reference.to_owned());
@@ -24,7 +23,7 @@ pub(super) fn with_registry(reference: &str) -> Result<String, String> {
 }
 
 /// The repository of a reference, and its tag.
-pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
+pub(crate) fn split(reference: &str) -> (&str, Option<&str>) {
     let reference = reference.split('@').next().unwrap_or_default();
     match reference.rsplit_once(':') {
         Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),
@@ -34,8 +33,8 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
 
 impl Registry {
     /// The digest that the registry has for a tag.
-    pub(super) fn digest(self, reference: &str) -> Result<Option<String>> {
-        let output = self.inspect(reference, &["--raw"])?;
+    pub(crate) fn digest(self, reference: &str) -> Result<Option<String>> {
+        let output = self.inspect(reference, &[])?;
         let message = message(&output).to_lowercase();
         // The codes are those of the distribution specification; some registries answer only
         // with the status.
@@ -46,47 +45,29 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// A manifest, with `--raw`, or a configuration, with `--config` too.
-    pub(super) fn document(self, reference: &str, options: &[&str]) -> Result<(Value, String)> {
-        let output = self.inspect(reference, options)?;
-        let bytes = check(output).with_context(|| format!("cannot read {reference}"))?;
-        Ok((serde_json::from_slice(&bytes)?, digest(&bytes)))
-    }
-
-    /// Copies what `name` is in the layout `folder` to `target`.
-    pub(super) fn push(self, folder: &Path, name: &str, target: &str) -> Result<()> {
-        // Without the option, skopeo may compress layers again, with another digest.
-        self.copy(&["--preserve-digests"], folder, name, target)
-    }
-
-    /// Copies an index and the artifacts that it lists.
-    pub(super) fn push_index(self, folder: &Path, name: &str, target: &str) -> Result<()> {
-        let result = self.copy(&["--all", "--preserve-digests"], folder, name, target);
-        // skopeo before 1.14 writes an index anew, without the types of the artifacts.
-        match result {
-            Err(error) if format!("{error:#}").contains("we cannot modify it") => {
-                eprintln!(
-                    "warning: this skopeo leaves out the types of the artifacts in {target}\nhint: use skopeo 1.14 or newer"
-                );
-                self.copy(&["--all"], folder, name, target)
-            }
-            result => result,
+    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to a tag, so
+    /// a push that fails leaves the tag as it was.
+    pub(crate) fn push(self, folder: &Path, source: &str, digest: &str, tag: &str) -> Result<()> {
+        stage(&format!("pushing {tag}"));
+        for target in [digest, tag] {
+            let mut copy = self.skopeo("copy", "--dest-tls-verify");
+            // Without the option, skopeo may compress layers again, with another digest.
+            copy.current_dir(folder).args(["--quiet", "--preserve-digests", source]);
+            check(copy.arg(format!("docker://{target}")).output()?)
+                .with_context(|| format!("cannot push {target}"))?;
         }
+        Ok(())
     }
 
-    fn copy(self, options: &[&str], folder: &Path, name: &str, target: &str) -> Result<()> {
-        let mut copy = self.skopeo("copy", "--dest-tls-verify");
-        // The path of the layout is relative, because skopeo splits it at a colon.
-        copy.current_dir(folder).arg("--quiet").args(options);
-        let output =
-            copy.arg(format!("oci:.:{name}")).arg(format!("docker://{target}")).output()?;
-        check(output).with_context(|| format!("cannot push {target}"))?;
-        Ok(())
+    /// Whether everybody can pull `reference`.
+    pub(crate) fn is_public(self, reference: &str) -> Result<bool> {
+        Ok(self.inspect(reference, &["--no-creds"])?.status.success())
     }
 
     fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
         let mut inspect = self.skopeo("inspect", "--tls-verify");
-        let output = inspect.args(options).arg(format!("docker://{reference}")).output().ok();
+        let output =
+            inspect.arg("--raw").args(options).arg(format!("docker://{reference}")).output().ok();
         output.context(
             "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
         )
@@ -124,6 +105,6 @@ fn check(output: Output) -> Result<Vec<u8>> {
 fn message(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.trim_end().lines().last().unwrap_or_default();
-    let line = line.split_once("msg=").map_or(line, |(_, message)| message);
-    line.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"")
+    let message = line.split_once("msg=").map_or(line, |(_, message)| message);
+    message.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"")
 }

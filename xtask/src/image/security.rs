@@ -43,7 +43,6 @@ fn file_descriptor(inheritance: u8) -> Vec<u8> {
 
 /// A descriptor that allows each account its access.
 fn descriptor(inheritance: u8, entries: &[(u32, &[u8])]) -> Vec<u8> {
-    let length = |bytes: usize| u16::try_from(bytes).expect("the lists are short").to_le_bytes();
     let mut list = Vec::new();
     for (access, account) in entries {
         // The type 0 is `ACCESS_ALLOWED_ACE_TYPE`.
@@ -60,4 +59,8 @@ fn descriptor(inheritance: u8, entries: &[(u32, &[u8])]) -> Vec<u8> {
     bytes.extend([[2, 0], length(8 + list.len()), length(entries.len()), [0, 0]].concat());
     bytes.extend(list);
     bytes
+}
+
+fn length(bytes: usize) -> [u8; 2] {
+    u16::try_from(bytes).expect("the lists are short").to_le_bytes()
 }

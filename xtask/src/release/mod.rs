@@ -1,10 +1,12 @@
 //! `cargo xtask release`: builds every file of a release from one commit.
 //!
-//! Equal sources and tools give equal bytes. The workflow `release.yml` signs and publishes the
-//! files, and `testing/release_suite` uses them as users do.
+//! Equal sources and tools give equal bytes. `cargo xtask publish` pushes what belongs into a registry,
+//! and `testing/release_suite` uses the files as users do.
 
+mod destination;
 mod notices;
 mod programs;
+pub(crate) mod publish;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use self::destination::Destination;
 use crate::image::{self, LINUX, PLUGIN, Source, VISIBLE};
 use crate::process::{self, run};
 use crate::{prerequisites, workspace};
@@ -37,6 +40,15 @@ pub(crate) struct Options {
     /// Use the Windows programs in this folder, which were built before and may have been signed
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
+    /// GitHub repository of the source [default: `$GITHUB_REPOSITORY`]
+    #[arg(long, value_name = "OWNER/REPOSITORY")]
+    repository: Option<String>,
+    /// Where the images and the chart will be pushed to [default: ghcr.io/OWNER]
+    #[arg(long, value_name = "REGISTRY/OWNER")]
+    registry: Option<String>,
+    /// Package the main branch: the images have the tag `main`, and the chart has the version 0.0.0-main.N
+    #[arg(long, value_name = "N")]
+    main: Option<u64>,
     /// Cargo profile that the programs are built with, for tests
     #[arg(long, hide = true, default_value = "release")]
     profile: String,
@@ -47,11 +59,14 @@ pub(crate) fn command(options: Options) -> Result<()> {
     let name = format!("release-{VERSION}");
     let output = options.output.unwrap_or_else(|| workspace::target_dir().join(name));
     ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
-    let notes = release_notes(options.dry_run)?;
+    let source = Source::read(options.repository.as_deref())?;
+    let destination = Destination::new(&source, options.registry, options.main)?;
+    let notes = release_notes(options.dry_run || options.main.is_some())?;
     let temporary = tempfile::tempdir()?;
     let files = &temporary.path().join("files");
     fs::create_dir(files)?;
-    let is_signed = build(temporary.path(), files, options.programs.as_deref(), &options.profile)?;
+    let given = options.programs.as_deref();
+    let is_signed = build(temporary.path(), files, given, &options.profile, &source, destination)?;
     let unsigned = if is_signed { "" } else { UNSIGNED };
     fs::write(files.join("release-notes.md"), notes + unsigned)?;
     let sums = stdout(Command::new("sha256sum").current_dir(files).args(names(files)?))?;
@@ -70,17 +85,23 @@ fn release_notes(dry_run: bool) -> Result<String> {
     let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
     let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });
     let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
-    let section: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
-    let section = section.join("\n").trim().to_owned();
+    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
+    let section = lines.join("\n").trim().to_owned();
     ensure!(!section.is_empty(), "CHANGELOG.md has no text below `## [{VERSION}] - YYYY-MM-DD`");
     Ok(section + "\n")
 }
 
 /// Writes every file of the release into `files`, with the Windows programs in `given` or new ones.
 /// Says whether all of these are signed.
-fn build(temporary: &Path, files: &Path, given: Option<&Path>, profile: &str) -> Result<bool> {
-    prerequisites::for_windows_builds()?;
-    let source = Source::read()?;
+fn build(
+    temporary: &Path,
+    files: &Path,
+    given: Option<&Path>,
+    profile: &str,
+    source: &Source,
+    mut destination: Destination,
+) -> Result<bool> {
+    prerequisites::for_filters()?;
     let date = format!("--mtime=@{}", source.seconds);
     let [windows, visible] = [PLUGIN, VISIBLE].map(|shipped| temporary.join(shipped.name));
     let prefix = format!("{}-{VERSION}", PLUGIN.name);
@@ -90,27 +111,34 @@ fn build(temporary: &Path, files: &Path, given: Option<&Path>, profile: &str) ->
     programs::documents(&windows, &visible, &linux)?;
     programs::stage(&windows, &linux, profile)?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
-    let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
+    let built = image::folder(workspace::WINDOWS_TARGET, profile);
     let mut is_signed = true;
     for (shipped, folder) in [(&LINUX, linux), (&PLUGIN, windows), (&VISIBLE, visible)] {
-        let file = |name: &str| files.join(format!("{}-{VERSION}-{name}", shipped.name));
+        let file = files.join(format!("{}-{VERSION}", shipped.name)).display().to_string();
         // The image contains the programs and no notices.
         let notices = "THIRD-PARTY-NOTICES.txt";
-        copy(&folder.join(notices), &file(notices))?;
+        copy(&folder.join(notices), Path::new(&format!("{file}-{notices}")))?;
         let given = given.filter(|_| shipped.os == "windows");
-        image::release(shipped, given, profile, &source, file)?;
+        let (name, archive) = (destination.name(shipped.name), format!("{file}-image.tar"));
+        let digest = image::release(shipped, given, profile, source, &name, Path::new(&archive))?;
+        destination.images.push((shipped.name, digest));
         if shipped.os == "windows" {
             is_signed &= programs::add(shipped, given.unwrap_or(&built), &folder)?;
-            zip(&file("windows-x86_64.zip"), &folder)?;
+            zip(Path::new(&format!("{file}-windows-x86_64.zip")), &folder)?;
         }
     }
+    fs::write(files.join(publish::IMAGES), destination.list())?;
+    let charts = temporary.join("charts");
+    copy(&workspace::root().join("deploy/charts"), &charts)?;
+    destination.write_into_chart(&charts.join(PLUGIN.name))?;
     // As `helm package` does, but with the time of the commit.
-    let charts = workspace::root().join("deploy/charts");
-    tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.name.to_owned()], &date)?;
+    let chart = format!("{}-{}.tgz", PLUGIN.name, destination.chart_version);
+    tar(&files.join(chart), &charts, &[PLUGIN.name.to_owned()], &date)?;
     let deploy = workspace::root().join("deploy");
-    let manifests = names(&deploy)?;
-    let mut manifests = manifests.iter().filter(|name| deploy.join(name).is_file());
-    manifests.try_for_each(|name| copy(&deploy.join(name), &files.join(name)))?;
+    for name in names(&deploy)?.iter().filter(|name| deploy.join(name).is_file()) {
+        let text = fs::read_to_string(deploy.join(name))?;
+        fs::write(files.join(name), destination.write_into(&text))?;
+    }
     Ok(is_signed)
 }
 

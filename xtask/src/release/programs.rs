@@ -7,10 +7,11 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{self, LINUX, PLUGIN, Shipped, VISIBLE};
+use crate::image::{self, PLUGIN, Shipped, VISIBLE};
 use crate::process::run;
-use crate::{build_flags, workspace};
+use crate::workspace::{self, STATIC_TARGET};
 
+/// The target of `gpu-probe` for Linux, which loads the libraries of the system.
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages of the archive for Linux. Those for Windows contain the packages of the images.
@@ -64,32 +65,31 @@ pub(super) fn add(shipped: &Shipped, built: &Path, to: &Path) -> Result<bool> {
 
 /// Whether a program has a certificate table (the size of it in `IMAGE_OPTIONAL_HEADER`, winnt.h).
 fn is_signed(program: &[u8]) -> bool {
-    let number = |at: usize| {
-        let bytes = program.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-        u32::from_le_bytes(bytes.unwrap_or_default()) as usize
-    };
-    let header = number(0x3c) + 24;
+    let header = number(program, 0x3c) + 24;
     // `IMAGE_NT_OPTIONAL_HDR64_MAGIC`: wider addresses are in front of the tables.
-    let tables = if number(header) & 0xffff == 0x20b { 112 } else { 96 };
-    number(header + tables + 4 * 8 + 4) > 0
+    let tables = if number(program, header) & 0xffff == 0x20b { 112 } else { 96 };
+    number(program, header + tables + 4 * 8 + 4) > 0
+}
+
+/// The number at an offset, or 0 behind the end.
+fn number(program: &[u8], at: usize) -> usize {
+    let bytes = program.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    u32::from_le_bytes(bytes.unwrap_or_default()) as usize
 }
 
 /// Adds what the archive for Windows has for developers, and builds the programs for Linux.
 pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     import_libraries(windows)?;
 
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--profile", profile, "--target", LINUX_TARGET]);
-    cargo.args(LINUX_PACKAGES.iter().flat_map(|package| ["--package", package]));
-    let flags = build_flags::paths().join("\u{1f}");
-    run(cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
-    let built = workspace::target_dir().join(LINUX_TARGET).join(profile);
-    copy(&built.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    // The names of clients are for what was written for earlier device plugins on Windows.
-    let is_left_out =
-        |name: &&str| *name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go");
-    let programs = PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe"));
-    for name in programs.filter(|name| !is_left_out(name)) {
+    let (probe, static_packages) = LINUX_PACKAGES.split_last().expect("the list is not empty");
+    let probes = image::compile(LINUX_TARGET, &[probe], profile)?;
+    copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
+    let built = image::compile(STATIC_TARGET, static_packages, profile)?;
+    for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {
+        // The names of clients are for what was written for earlier device plugins on Windows.
+        if name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go") {
+            continue;
+        }
         let argument = if name == PLUGIN.name { "completions" } else { "--completions" };
         let program = linux.join("bin").join(name);
         copy(&built.join(name), &program)?;
@@ -100,8 +100,6 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
             fs::write(folder.join(format!("{start}{name}{end}")), script)?;
         }
     }
-    // Also for distributions without glibc, as in the image.
-    copy(&image::build(&LINUX, profile)?.join(PLUGIN.name), &linux.join("bin").join(PLUGIN.name))?;
     // The other shells do not run on Windows.
     for shell in ["completions/bash", "completions/powershell"] {
         copy(&linux.join(shell), &windows.join(shell))?;

@@ -31,14 +31,16 @@ kept whole. */}}
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
-{{/* The argument has `root` and `image`. */}}
+{{/* The argument has `root` and `image`. A repository without `/` is in the registry of the plugin's image. */}}
 {{- define "directx-device-plugin.image" -}}
-{{- with .image -}}
-{{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
-{{- else -}}
-{{- printf "%s:%s" .repository (default $.root.Chart.AppVersion .tag) -}}
+{{- $repository := .image.repository -}}
+{{- if not (contains "/" $repository) -}}
+{{- $repository = regexReplaceAll "[^/]+$" .root.Values.image.repository $repository -}}
 {{- end -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (default .root.Chart.AppVersion .image.tag) -}}
 {{- end -}}
 {{- end -}}
 
@@ -65,6 +67,47 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "directx-device-plugin.visibleName" -}}
 {{- printf "%s-visible" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
+{{- end -}}
+
+{{/* The names of the resources whose containers get directx-visible, as a list in JSON. */}}
+{{- define "directx-device-plugin.visibleResources" -}}
+{{- $names := .Values.visibility.resources -}}
+{{- if not $names -}}
+{{- $defaults := dict "wddm" "directx.microsoft.com/display" "mcdm" "directx.microsoft.com/compute" "legacy" "microsoft.com/directx" -}}
+{{- range .Values.pools | default (list dict) -}}
+{{- range .driverModels | default $.Values.driverModels -}}
+{{- $names = append $names (get $defaults .) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.env -}}
+{{- if hasSuffix "_DEVICE_PLUGIN_RESOURCE_NAME" .name -}}
+{{- $names = append $names .value -}}
+{{- end -}}
+{{- end -}}
+{{- range $text := .Values.config.map -}}
+{{- /* The keys are case-insensitive. A rule may switch directx-visible off. */}}
+{{- range $key, $value := fromYaml $text -}}
+{{- if eq (lower $key) "resourcename" -}}
+{{- $names = append $names $value -}}
+{{- else if eq (lower $key) "resources" -}}
+{{- range $rule := $value -}}
+{{- $keys := dict -}}
+{{- range $key, $value := $rule -}}
+{{- $_ := set $keys (lower $key) $value -}}
+{{- end -}}
+{{- if not (has (toString $keys.visibility) (list "false" "off")) -}}
+{{- $names = append $names $keys.name -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* The names that `renameShared` results in. */}}
+{{- range $names -}}
+{{- $names = append $names (printf "%s.shared" .) -}}
+{{- end -}}
+{{- end -}}
+{{- $names | uniq | toJson -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.linuxName" -}}

@@ -4,12 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::daemon::Containerd;
-use crate::image::{
-    BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, digest, files, run, text, xtask_image,
-};
+use crate::image::{BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, files, run, xtask_image};
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
@@ -70,16 +68,7 @@ fn what_hooks_processes_has_an_image_of_its_own() {
     let config = image.config();
     assert_eq!(config.get("os.version"), None);
     assert_eq!(config["config"]["Entrypoint"], json!(["directx-visible.exe"]));
-    // The bill of materials and the provenance are about these programs.
-    let referrers = builder.layout("directx-visible-referrers");
-    let documents = referrers.manifest()["manifests"].as_array().unwrap().clone();
-    let document = |n: usize| referrers.document(&referrers.document(&documents[n])["layers"][0]);
-    let components = document(0)["components"].as_array().unwrap().clone();
-    let has = |name: &str| components.iter().any(|component| component["name"] == name);
-    assert!(has("directx_visible") && !has("plugin"), "{components:?}");
-    assert_eq!(document(1)["subject"][0]["name"], VISIBLE);
-    let found =
-        builder.error(1, &["--directx-visible", "--example", "gpu-probe", "--base", "a.b/c"]);
+    let found = builder.error(1, &["--directx-visible", "--linux"]);
     assert!(found.starts_with("error: the argument '--directx-visible' cannot be used"), "{found}");
 }
 
@@ -103,14 +92,6 @@ fn the_linux_image_has_its_programs_and_nothing_of_windows() {
     assert_eq!(image.index()["manifests"][0]["platform"], platform);
     assert_eq!(config["config"]["Entrypoint"], json!(["/directx-device-plugin"]));
     assert_eq!(config["config"]["Cmd"], json!(["serve"]));
-    let referrers = builder.layout("directx-device-plugin-linux-referrers");
-    let documents = referrers.manifest()["manifests"].as_array().unwrap().clone();
-    let document = |n: usize| referrers.document(&referrers.document(&documents[n])["layers"][0]);
-    let components = document(0)["components"].as_array().unwrap().clone();
-    let has = |name: &str| components.iter().any(|component| component["name"] == name);
-    assert!(has("plugin") && !has("windows") && !has("gpu_probe"), "{components:?}");
-    let definition = &document(1)["predicate"]["buildDefinition"];
-    assert_eq!(definition["externalParameters"]["target"], "x86_64-unknown-linux-musl");
 }
 
 #[test]
@@ -165,42 +146,6 @@ fn another_folder_and_umask_give_the_same_bytes() {
     }
     run(&mut command);
     assert_eq!(files(&builders[0].output()), files(&builders[1].output()));
-}
-
-#[test]
-fn bill_of_materials_and_provenance_refer_to_the_image() {
-    let builder = Builder::new();
-    builder.build(1, &[]);
-    let image = builder.layout(PLUGIN).digest();
-    let referrers = builder.layout("directx-device-plugin-referrers");
-    let index = referrers.manifest();
-    let artifacts = index["manifests"].as_array().unwrap();
-    let [sbom, provenance] = &artifacts[..] else { panic!("two artifacts: {index}") };
-    let document = |descriptor: &Value, artifact_type: &str| {
-        let manifest = referrers.document(descriptor);
-        assert_eq!(manifest["artifactType"], artifact_type);
-        assert_eq!(descriptor["artifactType"], artifact_type);
-        assert_eq!(manifest["subject"]["digest"], *image);
-        referrers.document(&manifest["layers"][0])
-    };
-    let sbom = document(sbom, "application/vnd.cyclonedx+json");
-    let components = sbom["components"].as_array().unwrap();
-    let has = |name: &str| components.iter().any(|component| component["name"] == name);
-    for name in ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde"] {
-        assert!(has(name), "{name} is missing");
-    }
-    // A test dependency, a procedural macro, a build dependency, this builder, and another image.
-    for name in ["insta", "serde_derive", "winresource", "xtask", "directx_visible"] {
-        assert!(!has(name), "{name} is not in the programs");
-    }
-    let hex = |digest: &str| digest["sha256:".len()..].to_owned();
-    let provenance = document(provenance, "application/vnd.in-toto+json");
-    assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
-    let subject = json!([{"name": PLUGIN, "digest": {"sha256": hex(&image)}}]);
-    assert_eq!(provenance["subject"], subject);
-    let definition = &provenance["predicate"]["buildDefinition"];
-    let file = &definition["internalParameters"]["files"]["gpu-probe.exe"]["sha256"];
-    assert_eq!(*file, hex(&digest(b"gpu-probe.exe")));
 }
 
 /// What readers accept and Windows does not: unequal sequence numbers, a wrong size of the bins,
@@ -265,7 +210,7 @@ fn built_programs_contain_nothing_of_this_machine() {
     let output = tempfile::tempdir().unwrap();
     let build = || {
         let mut build = xtask_image();
-        build.args(["--profile", "quick", "--output"]).arg(output.path());
+        build.args(["--profile", "dev", "--output"]).arg(output.path());
         build
     };
     run(&mut build());
@@ -295,12 +240,6 @@ fn built_programs_contain_nothing_of_this_machine() {
         }
     }
     assert_eq!(programs, BUILT.len());
-    let referrers = Layout { folder: output.path().join("directx-device-plugin-referrers") };
-    let provenance = referrers.document(&referrers.manifest()["manifests"][1]);
-    let provenance = referrers.document(&provenance["layers"][0]);
-    let definition = &provenance["predicate"]["buildDefinition"];
-    assert_eq!(definition["externalParameters"]["profile"], "quick");
-    assert!(text(&definition["internalParameters"]["compiler"]).starts_with("rustc "));
 }
 
 /// Whether an ELF program needs a dynamic linker.
@@ -319,7 +258,7 @@ fn runs(archive: &Path) {
     let snapshots = ["--snapshotter", "native"];
     containerd.ctr(&[&["images", "import"], &snapshots[..], &[archive.to_str().unwrap()]].concat());
     let version = env!("CARGO_PKG_VERSION");
-    let name = format!("ghcr.io/directx-device-plugin/directx-device-plugin-linux:{version}");
+    let name = format!("registry.example.com/directx-device-plugin-linux:{version}");
     let arguments = ["--rm", "--read-only", &name, "test", "/directx-device-plugin", "--version"];
     let printed = containerd.ctr(&[&["run"], &snapshots[..], &arguments].concat());
     assert_eq!(printed, format!("directx-device-plugin {version}\n"));

@@ -97,8 +97,6 @@ impl Registry {
                 "maintenance": {"readonly": {"enabled": access == Access::ReadOnly}},
             },
             "http": {"addr": "127.0.0.1:0"},
-            // Without a rule, the registry refuses layers that lie elsewhere.
-            "validation": {"manifests": {"urls": {"allow": ["^https?://"]}}},
         });
         if access == Access::Login {
             // As `htpasswd -B` prints it.

@@ -8,7 +8,6 @@
 
 mod content;
 mod daemon;
-mod example;
 mod image;
 mod options;
 mod push;

@@ -58,14 +58,7 @@ fn direct3d_works_with_a_visible_gpu_and_is_refused_a_hidden_one() {
     let folder = wine.empty_folder("two-gpus-visible");
     let launcher = copy(&windows_build("directx-visible.exe"), &folder);
     copy_filters(&folder);
-    let (_, report) = probe(wine.command(program()), &APIS[..2]);
-    let all = luids(row(&report, "api", "d3dkmt"));
-    let used = luids(row(&report, "api", "dxgi"));
-    let hidden: Vec<i64> = all.difference(&used).copied().collect();
-    let used: Vec<i64> = used.into_iter().collect();
-    let (&[used], &[other]) = (&used[..], &hidden[..]) else {
-        panic!("not two GPUs: {report:#}");
-    };
+    let (used, other) = the_gpu_of_direct3d_and_the_other(&wine);
     let container = |luids: &str| {
         let mut command = wine.command(&launcher);
         command.env("DIRECTX_VISIBLE_DEVICES", luids);
@@ -75,6 +68,19 @@ fn direct3d_works_with_a_visible_gpu_and_is_refused_a_hidden_one() {
     is_refused(container(&format!("{other}")), other);
     reports_a_difference(container(&format!("{other}")), other);
     reports_no_difference(container(&format!("{used},{other}")));
+}
+
+/// The LUIDs of the two GPUs.
+pub(crate) fn the_gpu_of_direct3d_and_the_other(wine: &Prefix) -> (i64, i64) {
+    let (_, report) = probe(wine.command(program()), &APIS[..2]);
+    let all = luids(row(&report, "api", "d3dkmt"));
+    let used = luids(row(&report, "api", "dxgi"));
+    let hidden: Vec<i64> = all.difference(&used).copied().collect();
+    let used: Vec<i64> = used.into_iter().collect();
+    let (&[used], &[other]) = (&used[..], &hidden[..]) else {
+        panic!("not two GPUs: {report:#}");
+    };
+    (used, other)
 }
 
 fn works(launcher: Command, visible: i64) {

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The tests of `clients`, `device_manager` and `visible_parents` also build with Go, and those of
-//! `clients` with MinGW-w64's C++ compiler. The tests of `graphics` use two software GPUs.
+//! `clients` with MinGW-w64's C++ compiler. The tests of `graphics` and
+//! `third_party` use two software GPUs; the latter also need the programs of `cargo xtask setup`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
 
@@ -35,6 +36,7 @@ mod launcher_files;
 mod output;
 mod paths;
 mod service;
+mod third_party;
 mod tools;
 mod visible;
 mod visible_exits;

@@ -1,0 +1,159 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/template"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// alertFile is the rule file of the chart.
+const alertFile = "../../../deploy/charts/directx-device-plugin/alerts.yaml"
+
+// start is the time of the first sample.
+var start = time.Unix(1_800_000_000, 0)
+
+// Prometheus accepts the alerts, as `promtool check rules` does, and they fire when docs/metrics.md says so.
+func TestAlerts(t *testing.T) {
+	groups, faults := rulefmt.ParseFile(alertFile)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	const first, second, lost = `instance="n:9400",Hostname="n",device="PCI\\1"`, `instance="n:9400",Hostname="n",device="PCI\\2"`, `instance="n:9400",Hostname="n"`
+	for _, example := range []struct {
+		name, alert string
+		// series have a sample each minute, in the notation of promtool.
+		series []string
+		after  time.Duration
+		// expected are the summaries of the alerts that fire.
+		expected string
+	}{
+		{"an unhealthy device", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `,reason="code 43"} 0x10`, `directx_device_healthy{` + second + `} 1x10`},
+			6 * time.Minute, `PCI\1 on n is unhealthy: code 43`},
+		{"an unhealthy device for a short time", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `} 1 1 1 1 stale`, `directx_device_healthy{` + first + `,reason="code 43"} _x4 0x6`},
+			8 * time.Minute, ""},
+		{"an unhealthy device whose pod ends", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `,pod="a",reason="code 43"} 0 0 0 stale`, `directx_device_healthy{` + first + `,reason="code 10"} _x2 0x7`},
+			6 * time.Minute, `PCI\1 on n is unhealthy: code 10`},
+		{"a device that disappears", "DirectXDeviceMissing", []string{
+			`directx_device_info{` + first + `} 1x4 stale`, `directx_device_info{` + second + `} 1x20`, `directx_device_plugin_build_info{` + lost + `} 1x20`},
+			12 * time.Minute, `PCI\1 on n is no longer reported. It was there in the last day`},
+		{"a device that returns with another pod", "DirectXDeviceMissing", []string{
+			`directx_device_info{` + first + `,pod="a"} 1x4 stale`, `directx_device_info{` + first + `,pod="b"} _x6 1x20`, `directx_device_plugin_build_info{` + lost + `} 1x20`},
+			14 * time.Minute, ""},
+		{"a node that leaves", "DirectXDeviceMissing", []string{
+			`directx_device_info{` + first + `} 1x4 stale`, `directx_device_plugin_build_info{` + lost + `} 1x4 stale`},
+			14 * time.Minute, ""},
+		{"a resource without device list", "DirectXResourceNotReady", []string{`directx_device_plugin_resource_ready{instance="n:9400",resource="a.b/c"} 0x20`},
+			15 * time.Minute, "The kubelet on n:9400 does not have the current device list of a.b/c"},
+		{"a plugin that does not respond", "DirectXPluginMissing", []string{
+			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
+			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},
+			18 * time.Minute, "The device plugin on n:9400 does not respond"},
+		{"no plugin", "DirectXPluginMissing", nil, 18 * time.Minute, "The device plugin runs on no node"},
+	} {
+		t.Run(example.name, func(t *testing.T) {
+			rules := groups.Groups[0].Rules
+			rule := rules[slices.IndexFunc(rules, func(rule rulefmt.RuleNode) bool { return rule.Alert.Value == example.alert })]
+			if found := strings.Join(firing(t, rule, load(t, example.series), start.Add(example.after)), "; "); found != example.expected {
+				t.Errorf("%s: %q, expected %q", example.alert, found, example.expected)
+			}
+		})
+	}
+}
+
+// firing returns the summaries of the alerts that fire at a time. Prometheus evaluates a rule each minute by default, and an alert
+// fires if its time series were there at all evaluations of `for`.
+func firing(t *testing.T, rule rulefmt.RuleNode, data storage.Queryable, at time.Time) []string {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: waitLimit})
+	query := func(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
+		query, err := engine.NewInstantQuery(ctx, data, nil, text, at)
+		if err != nil {
+			return nil, err
+		}
+		defer query.Close()
+		vector, err := query.Exec(ctx).Vector()
+		return slices.Clone(vector), err
+	}
+	minutes := int(time.Duration(rule.For).Minutes())
+	found, err := query(t.Context(), fmt.Sprintf("count_over_time((%s)[%dm:1m]) > %d", rule.Expr.Value, minutes, minutes), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries := []string{}
+	for _, sample := range found {
+		text := "{{ $labels := .Labels }}" + rule.Annotations["summary"]
+		summary, err := template.NewTemplateExpander(t.Context(), text, rule.Alert.Value, template.AlertTemplateData(sample.Metric.Map(), nil, "", sample),
+			model.TimeFromUnix(at.Unix()), template.QueryFunc(query), &url.URL{}, nil).Expand()
+		if err != nil {
+			t.Fatal(err)
+		}
+		summaries = append(summaries, strings.TrimSpace(summary))
+	}
+	slices.Sort(summaries)
+	return summaries
+}
+
+// load returns the samples of time series.
+func load(t *testing.T, texts []string) storage.Queryable {
+	t.Helper()
+	var all []storage.Series
+	for _, text := range texts {
+		names, values, err := parser.ParseSeriesDesc(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunk := chunkenc.NewXORChunk()
+		samples, err := chunk.Appender()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for minute, value := range values {
+			if !value.Omitted {
+				samples.Append(start.Add(time.Duration(minute)*time.Minute).UnixMilli(), value.Value)
+			}
+		}
+		all = append(all, &storage.SeriesEntry{Lset: names, SampleIteratorFn: chunk.Iterator})
+	}
+	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{
+		SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+			return &seriesSet{matching: slices.DeleteFunc(slices.Clone(all), func(series storage.Series) bool {
+				return slices.ContainsFunc(matchers, func(matcher *labels.Matcher) bool { return !matcher.Matches(series.Labels().Get(matcher.Name)) })
+			})}
+		},
+	}}
+}
+
+// seriesSet is the answer to a query.
+type seriesSet struct {
+	matching []storage.Series
+	current  storage.Series
+}
+
+func (s *seriesSet) Next() bool {
+	if len(s.matching) == 0 {
+		return false
+	}
+	s.current, s.matching = s.matching[0], s.matching[1:]
+	return true
+}
+
+func (s *seriesSet) At() storage.Series                { return s.current }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }

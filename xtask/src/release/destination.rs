@@ -1,0 +1,102 @@
+//! Where a release is published: the names in its manifests and its chart.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{VERSION, names};
+use crate::image::{NO_REGISTRY, Source};
+
+/// The repository in the files of the chart until it is known.
+const NO_REPOSITORY: &str = "OWNER/REPOSITORY";
+
+pub(super) struct Destination {
+    /// Such as `ghcr.io/owner`.
+    registry: String,
+    repository: String,
+    tag: String,
+    pub(super) chart_version: String,
+    /// The images that were built, with their digests.
+    pub(super) images: Vec<(&'static str, String)>,
+}
+
+impl Destination {
+    /// `main` is the number of a build of the main branch.
+    pub(super) fn new(
+        source: &Source,
+        registry: Option<String>,
+        main: Option<u64>,
+    ) -> Result<Destination> {
+        let hint = "the repository is not known\nhint: --repository OWNER/REPOSITORY";
+        let repository = source.repository.clone().context(hint)?;
+        let registry = registry.or_else(|| source.registry()).context(hint)?;
+        let (tag, chart_version) = match main {
+            Some(number) => ("main".to_owned(), format!("0.0.0-main.{number}")),
+            None => (VERSION.to_owned(), VERSION.to_owned()),
+        };
+        Ok(Destination { registry, repository, tag, chart_version, images: Vec::new() })
+    }
+
+    /// The name and the tag of an image.
+    pub(super) fn name(&self, image: &str) -> String {
+        format!("{}/{image}:{}", self.registry, self.tag)
+    }
+
+    /// The full names of all images, one a line.
+    pub(super) fn list(&self) -> String {
+        let mut list = String::new();
+        for (image, digest) in &self.images {
+            list.extend([&*self.name(image), "@", digest, "\n"]);
+        }
+        list
+    }
+
+    /// Replaces the names in a manifest or a file of the chart.
+    pub(super) fn write_into(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (image, digest) in &self.images {
+            let name = format!("{NO_REGISTRY}/{image}:{VERSION}");
+            text = text.replace(&name, &format!("{}@{digest}", self.name(image)));
+        }
+        text.replace(NO_REGISTRY, &self.registry).replace(NO_REPOSITORY, &self.repository)
+    }
+
+    pub(super) fn write_into_chart(&self, folder: &Path) -> Result<()> {
+        for name in names(folder)?.iter().filter(|name| folder.join(name).is_file()) {
+            let path = folder.join(name);
+            let mut text = self.write_into(&fs::read_to_string(&path)?);
+            match &**name {
+                "Chart.yaml" => {
+                    let version = format!("\nversion: {VERSION}\n");
+                    text = text.replace(&version, &format!("\nversion: {}\n", self.chart_version));
+                }
+                "values.yaml" => text = self.pin(&text),
+                _ => {}
+            }
+            fs::write(&path, text)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the default tag of each image, below its repository, to a tag with the digest. A user who
+    /// sets another tag replaces both.
+    fn pin(&self, values: &str) -> String {
+        let mut pinned = String::new();
+        let mut digest = None;
+        for line in values.lines() {
+            if let Some((_, repository)) = line.split_once("repository: ") {
+                let name = repository.rsplit('/').next();
+                digest = self.images.iter().find(|(image, _)| Some(*image) == name);
+            }
+            match digest.filter(|_| line.trim_start() == "tag: \"\"") {
+                Some((_, digest)) => {
+                    pinned += &line.replace("\"\"", &format!("\"{}@{digest}\"", self.tag));
+                }
+                None => pinned += line,
+            }
+            pinned.push('\n');
+        }
+        pinned
+    }
+}

@@ -1,0 +1,189 @@
+//! `cargo xtask publish`: pushes the images and the chart of a release.
+//!
+//! Before, it checks that manifests and chart name exactly these images; afterwards, that everybody
+//! can pull them.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::{VERSION, names, stdout};
+use crate::image::PLUGIN;
+use crate::image::registry::{self, Registry};
+use crate::process::{run_quietly, stage};
+
+/// The file of a release that lists its images.
+pub(super) const IMAGES: &str = "images.txt";
+
+/// Everything in the chart that has an image.
+const EVERYTHING: &str = "visibility.enabled=true,linux.enabled=true,featureDiscovery.enabled=true";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The folder that `cargo xtask release` wrote
+    folder: PathBuf,
+    /// Check the files and push nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// File for the digests of what was pushed, in the format of sha256sum
+    #[arg(long, value_name = "FILE")]
+    digests: Option<PathBuf>,
+    /// Connect without TLS, to registries on this machine
+    #[arg(long)]
+    plain_http: bool,
+}
+
+/// An image or a chart in the registry.
+struct Pushed {
+    repository: String,
+    tag: String,
+    digest: String,
+}
+
+impl Pushed {
+    /// Reads `REPOSITORY:TAG@DIGEST`.
+    fn read(name: &str) -> Option<Pushed> {
+        let (named, digest) = name.split_once('@')?;
+        let (repository, tag) = registry::split(named);
+        Some(Pushed {
+            repository: repository.to_owned(),
+            tag: tag?.to_owned(),
+            digest: digest.to_owned(),
+        })
+    }
+
+    /// The part of the name that is not the registry's and the owner's.
+    fn image(&self) -> &str {
+        self.repository.rsplit('/').next().unwrap_or_default()
+    }
+
+    fn archive(&self) -> String {
+        format!("{}-{VERSION}-image.tar", self.image())
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}", self.repository, self.tag)
+    }
+
+    fn by_digest(&self) -> String {
+        format!("{}@{}", self.repository, self.digest)
+    }
+}
+
+/// `cargo xtask publish`.
+pub(crate) fn command(options: &Options) -> Result<()> {
+    let folder = &options.folder;
+    let sums = ["--check", "--strict", "--quiet", "SHA256SUMS"];
+    run_quietly(Command::new("sha256sum").current_dir(folder).args(sums))?;
+    let list = fs::read_to_string(folder.join(IMAGES))?;
+    let names = names(folder)?;
+    let chart = names.iter().find_map(|name| name.strip_suffix(".tgz"));
+    let chart = chart.context("the release has no chart")?;
+    check_names(folder, chart, &list)?;
+    let mut pushed = Vec::new();
+    for line in list.lines() {
+        let image = Pushed::read(line).with_context(|| format!("{IMAGES}: cannot read {line}"))?;
+        let archive = image.archive();
+        let index =
+            stdout(Command::new("tar").current_dir(folder).args(["-xOf", &archive, "index.json"]))?;
+        let index: Value = serde_json::from_str(&index)?;
+        let digest = index["manifests"][0]["digest"].as_str().unwrap_or_default();
+        ensure!(digest == image.digest, "{archive} has the digest {digest}, {IMAGES} has {line}");
+        pushed.push(image);
+    }
+    if options.dry_run {
+        print!("{list}");
+        return Ok(());
+    }
+
+    let registry = Registry { plain_http: options.plain_http };
+    for image in &pushed {
+        let existing = registry.digest(&image.name())?.filter(|digest| *digest != image.digest);
+        if let (Some(existing), VERSION) = (existing, &*image.tag) {
+            bail!(
+                "{} exists with the digest {existing}; this image has {}",
+                image.name(),
+                image.digest
+            );
+        }
+        let source = format!("oci-archive:{}:{}", image.archive(), image.tag);
+        registry.push(folder, &source, &image.by_digest(), &image.name())?;
+    }
+    pushed.push(push_chart(folder, chart, &pushed[0], registry)?);
+    if let Some(file) = &options.digests {
+        let mut lines = String::new();
+        for image in &pushed {
+            let digest = image.digest.trim_start_matches("sha256:");
+            lines.extend([digest, "  ", &image.repository, "\n"]);
+        }
+        fs::write(file, lines)?;
+    }
+    for image in &pushed {
+        println!("pushed {}@{}", image.name(), image.digest);
+    }
+    pushed.iter().try_for_each(|image| check_public(image, registry))
+}
+
+/// Fails unless the manifests, and the chart with all its options, name the images of `list` and no
+/// other image.
+fn check_names(folder: &Path, chart: &str, list: &str) -> Result<()> {
+    let mut helm = Command::new("helm");
+    helm.current_dir(folder).args(["template", "test", &format!("{chart}.tgz")]);
+    let mut text =
+        stdout(helm.args(["--set", EVERYTHING])).context("helm cannot read the chart")?;
+    ensure!(!named(&text).is_empty(), "the chart names no image");
+    for name in names(folder)? {
+        if Path::new(&name).extension().is_some_and(|extension| extension == "yml") {
+            text += &fs::read_to_string(folder.join(name))?;
+        }
+    }
+    let images = list.lines().collect();
+    let difference: Vec<_> = named(&text).symmetric_difference(&images).copied().collect();
+    ensure!(difference.is_empty(), "manifests and chart differ from {IMAGES} in {difference:?}");
+    Ok(())
+}
+
+/// The images that a manifest names.
+fn named(manifest: &str) -> BTreeSet<&str> {
+    let lines = manifest
+        .lines()
+        .filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("image: "));
+    lines.map(|image| image.trim_matches(['"', '\''])).collect()
+}
+
+/// Pushes the chart with helm, beside the images.
+fn push_chart(folder: &Path, chart: &str, image: &Pushed, registry: Registry) -> Result<Pushed> {
+    let (owner, _) = image.repository.rsplit_once('/').context("the images have no owner")?;
+    stage(&format!("pushing the chart to {owner}/charts"));
+    let mut helm = Command::new("helm");
+    helm.current_dir(folder).args(["push", &format!("{chart}.tgz")]);
+    helm.arg(format!("oci://{owner}/charts")).args(registry.plain_http.then_some("--plain-http"));
+    run_quietly(&mut helm)?;
+    let repository = format!("{owner}/charts/{}", PLUGIN.name);
+    let tag = chart.trim_start_matches(PLUGIN.name).trim_start_matches('-').to_owned();
+    let name = format!("{repository}:{tag}");
+    let digest = registry.digest(&name)?.with_context(|| format!("{name} was not pushed"))?;
+    Ok(Pushed { repository, tag, digest })
+}
+
+/// Fails unless everybody can pull an image.
+fn check_public(image: &Pushed, registry: Registry) -> Result<()> {
+    if registry.is_public(&image.by_digest())? {
+        return Ok(());
+    }
+    // A package that was pushed by a workflow belongs to its repository.
+    let package = image.repository.splitn(3, '/').nth(2).unwrap_or_default().replace('/', "%2F");
+    let page = match env::var("GITHUB_REPOSITORY") {
+        Ok(repository) => format!("https://github.com/{repository}/pkgs/container/{package}"),
+        Err(_) => "the page of the package".to_owned(),
+    };
+    bail!(
+        "{} cannot be pulled without a login\nhint: set it to public on {page}, at `Package settings`, `Change visibility`; then run this again",
+        image.name()
+    )
+}
