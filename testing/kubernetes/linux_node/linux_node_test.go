@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // content is what the files in the folders of Windows contain.
@@ -40,6 +41,7 @@ func TestOnTheNode(t *testing.T) {
 	must(t, err)
 	must(t, writeImage("/tmp/check.tar", checkImage, program))
 	importImage(t, "/tmp/check.tar")
+	importImage(t, sharedFolder+"/plugin.tar")
 	startKubelet(t)
 	plugin := startPlugin(t)
 	wanted := predict(t)
@@ -97,6 +99,74 @@ func TestOnTheNode(t *testing.T) {
 			t.Errorf("the container had %v, and has %v", before.hints(), after.hints())
 		}
 	})
+	step(t, "the plugin runs from its image as in deploy/linux.yml", func(t *testing.T) {
+		plugin.kill()
+		must(t, os.WriteFile(pluginFile, []byte("cdiDevices: true\n"), 0o644))
+		addPod(t, "plugin", pluginSpec(t))
+		eventually(t, "the pod of the plugin is ready", func() error {
+			pods, err := listPods()
+			for _, condition := range pods["plugin"].Status.Conditions {
+				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+					return nil
+				}
+			}
+			return fmt.Errorf("%+v %w", pods["plugin"].Status, err)
+		})
+	})
+	step(t, "a pod has the same through CDI", func(t *testing.T) {
+		removePod(t, "second")
+		must(t, writeCDISpecification())
+		wanted := predict(t)
+		for _, pod := range wanted {
+			if len(pod.Container.Devices)+len(pod.Container.Mounts) > 0 {
+				t.Errorf("the plugin does not use CDI: %+v", pod)
+			}
+			if pod.Admitted {
+				pod.Container.Envs["LD_LIBRARY_PATH"] = "/usr/lib/wsl/lib"
+			}
+		}
+		addCheckPod(t, "cdi", 1, number)
+		awaitContainer(t, "cdi", "")
+		wanted.mustHave(t, awaitFindings(t, "cdi", 0))
+	})
+}
+
+// pluginSpec returns the pod of deploy/linux.yml, with the inventory and without what needs a cluster.
+func pluginSpec(t *testing.T) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(sharedFolder + "/linux.yml")
+	must(t, err)
+	var daemonSet struct {
+		Spec struct{ Template struct{ Spec map[string]any } }
+	}
+	must(t, yaml.Unmarshal(text, &daemonSet))
+	spec := daemonSet.Spec.Template.Spec
+	delete(spec, "nodeSelector")
+	spec["hostNetwork"] = true
+	spec["volumes"] = append(spec["volumes"].([]any), map[string]any{"name": "shared", "hostPath": map[string]string{"path": sharedFolder}})
+	container := spec["containers"].([]any)[0].(map[string]any)
+	container["imagePullPolicy"] = "Never"
+	container["args"] = append(container["args"].([]any), "--inventory", inventory, "--config", pluginFile)
+	container["volumeMounts"] = append(container["volumeMounts"].([]any), map[string]any{"name": "shared", "mountPath": sharedFolder})
+	return spec
+}
+
+// writeCDISpecification writes what the plugin writes where adapters are behind /dev/dxg. A unit test
+// of the plugin compares the snapshot.
+func writeCDISpecification() error {
+	text, err := os.ReadFile(sharedFolder + "/cdi.snap")
+	if err != nil {
+		return err
+	}
+	// ---
+	// HEADER
+	// ---
+	// TEXT
+	parts := strings.SplitN(string(text), "---\n", 3)
+	if err := os.MkdirAll("/var/run/cdi", 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile("/var/run/cdi/directx-dxg.json", []byte(parts[2]), 0o644)
 }
 
 // step runs a part of the test. The next one needs it.

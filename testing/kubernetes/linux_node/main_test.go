@@ -14,8 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runtimeVariable names the folder with containerd, its shim, ctr and runc.
-const runtimeVariable = "CONTAINER_RUNTIME"
+const (
+	// runtimeVariable names the folder with containerd, its shim, ctr and runc.
+	runtimeVariable = "CONTAINER_RUNTIME"
+	// imageVariable names the archive of the plugin's image for Linux.
+	imageVariable = "PLUGIN_IMAGE"
+)
 
 func TestMain(m *testing.M) {
 	folder := os.Getenv(folderVariable)
@@ -45,9 +49,16 @@ func TestLinuxNode(t *testing.T) {
 	for _, name := range []string{"shared", "layers"} {
 		must(t, os.Mkdir(filepath.Join(folder, name), 0o755))
 	}
-	recorded, err := os.ReadFile(filepath.Join(programs.Repository, "fixtures/inventories/made-up-wsl2-laptop.yaml"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "shared/inventory.yaml"), recorded, 0o644))
+	for name, path := range map[string]string{
+		"inventory.yaml": inRepository("fixtures/inventories/made-up-wsl2-laptop.yaml"),
+		"linux.yml":      inRepository("deploy/linux.yml"),
+		"cdi.snap":       inRepository("programs/plugin/src/snapshots/plugin__cdi__tests__the_specification_is_written_again_if_it_was_changed.snap"),
+		"plugin.tar":     os.Getenv(imageVariable),
+	} {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(folder, "shared", name), text, 0o644))
+	}
 	folders, err := findPrograms(runtime)
 	must(t, err)
 	groups, err := hierarchies()
@@ -65,6 +76,8 @@ func TestLinuxNode(t *testing.T) {
 	os.Stdout.Write(output)
 	must(t, err)
 }
+
+func inRepository(path string) string { return filepath.Join(programs.Repository, path) }
 
 // skipIfForbidden skips the test where a container or its kernel forbids what the node needs.
 func skipIfForbidden(t *testing.T, err error) {
