@@ -274,7 +274,4 @@ replace (
 	k8s.io/streaming => k8s.io/streaming v0.37.1
 )
 
-tool (
-	helm.sh/helm/v4/cmd/helm
-	k8s.io/kubernetes/cmd/kubelet
-)
+tool helm.sh/helm/v4/cmd/helm
