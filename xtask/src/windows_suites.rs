@@ -54,8 +54,8 @@ pub(crate) fn wine() -> Result<()> {
 /// The step `kubelet-windows`. Go compiles the kubelet once more for it.
 pub(crate) fn device_manager() -> Result<()> {
     build_programs()?;
-    let example = ["--package", "kubelet", "--example", "minimal", "--target", WINDOWS_TARGET];
-    run(cargo().args(["build", "--quiet"]).args(example))?;
+    let examples = ["--package", "device-plugin", "--examples", "--target", WINDOWS_TARGET];
+    run(cargo().args(["build", "--quiet"]).args(examples))?;
     run(wine_suite().arg("device_manager"))?;
     ["suite-1", "suite-2"].into_iter().try_for_each(stop)
 }

@@ -47,6 +47,12 @@ impl AccessError {
     }
 }
 
+impl AccessError {
+    fn unusable(path: &Path, error: &dyn Error) -> Self {
+        AccessError::Unusable(path.to_owned(), error.to_string())
+    }
+}
+
 impl Access {
     /// The access with the account of a pod that has these environment variables.
     ///
@@ -54,17 +60,22 @@ impl Access {
     /// where Windows cannot bind folders for one container (Windows Server 2019), and otherwise at
     /// their own paths. `kube` knows only the latter.
     pub fn of_pod(variable: impl Fn(&str) -> Option<String>) -> Result<Access, AccessError> {
-        let set =
-            |name| variable(name).filter(|text| !text.is_empty()).ok_or(AccessError::NoPod(name));
-        let (host, port) = (set("KUBERNETES_SERVICE_HOST")?, set("KUBERNETES_SERVICE_PORT")?);
-        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let [host, port] = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"].map(|name| {
+            variable(name).filter(|text| !text.is_empty()).ok_or(AccessError::NoPod(name))
+        });
+        let (host, port) = (host?, port?);
+        let url = if host.contains(':') {
+            format!("https://[{host}]:{port}")
+        } else {
+            format!("https://{host}:{port}")
+        };
         let sandbox = variable("CONTAINER_SANDBOX_MOUNT_POINT").unwrap_or_default();
         let folders = [&sandbox, "/"].map(|root| Path::new(root).join(ACCOUNT_FOLDER));
         let [path, default] = folders;
         let path = if path.is_absolute() && path.exists() { path } else { default };
-        let unusable = |error: &dyn Error| AccessError::Unusable(path.clone(), error.to_string());
-        let url = format!("https://{host}:{port}").parse::<Uri>().map_err(|e| unusable(&e))?;
-        let namespace = fs::read_to_string(path.join("namespace")).map_err(|e| unusable(&e))?;
+        let url = url.parse::<Uri>().map_err(|error| AccessError::unusable(&path, &error))?;
+        let namespace = fs::read_to_string(path.join("namespace"))
+            .map_err(|error| AccessError::unusable(&path, &error))?;
         let mut config = Config::new(url);
         config.default_namespace = namespace;
         // The kubelet replaces both files; `kube` reads them again every minute.

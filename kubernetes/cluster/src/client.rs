@@ -16,7 +16,8 @@ use serde_json::json;
 use tokio::time::timeout;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use crate::{Access, AccessError, ClusterError};
+use crate::access::{Access, AccessError};
+use crate::error::ClusterError;
 
 /// How long an answer may take, with the connect.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -60,9 +61,10 @@ impl Client {
         what: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, ClusterError> {
-        let timed_out = |_| ClusterError::Timeout(what, self.server.clone(), LIMIT);
-        let answer = timeout(LIMIT, request).await.map_err(timed_out)?;
-        answer.map_err(|error| self.failure(what, error))
+        match timeout(LIMIT, request).await {
+            Ok(answer) => answer.map_err(|error| self.failure(what, error)),
+            Err(_) => Err(ClusterError::Timeout(what, self.server.clone(), LIMIT)),
+        }
     }
 
     pub(crate) fn failure(&self, what: &'static str, error: kube::Error) -> ClusterError {

@@ -1,5 +1,6 @@
 //! Events about a node. One that repeats stays one object with a count.
 
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::{Event as Object, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -7,7 +8,8 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use crate::{Client, ClusterError, Node};
+use crate::client::Client;
+use crate::error::ClusterError;
 
 /// Events about objects without a namespace are in this one.
 const NAMESPACE: &str = "default";

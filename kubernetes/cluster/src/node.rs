@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request};
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -11,7 +12,8 @@ use kube::core::Request as Requests;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::{Client, ClusterError, Node, NodeCondition};
+use crate::client::Client;
+use crate::error::ClusterError;
 
 /// How many nodes one answer contains at most.
 const PAGE: u32 = 500;
@@ -58,8 +60,11 @@ pub fn has_taint(node: &Node, key: &str) -> bool {
 /// requests of the same program.
 #[must_use]
 pub fn is_older(node: &Node, other: &Node) -> bool {
-    let number = |node: &Node| node.resource_version()?.parse::<u64>().ok();
-    number(node).zip(number(other)).is_some_and(|(this, other)| this < other)
+    version(node).zip(version(other)).is_some_and(|(this, other)| this < other)
+}
+
+fn version(node: &Node) -> Option<u64> {
+    node.resource_version()?.parse().ok()
 }
 
 impl Client {
@@ -151,8 +156,9 @@ impl Client {
     async fn json_patch(&self, steps: &Value) -> kube::Result<Node> {
         let params = PatchParams { force: false, ..self.apply() };
         let nodes = Requests::new(Node::url_path(&(), None));
-        let request = nodes.patch(&self.node, &params, &Patch::Merge(steps));
-        let mut request: Request<Vec<u8>> = request.map_err(kube::Error::BuildRequest)?;
+        let mut request: Request<Vec<u8>> = nodes
+            .patch(&self.node, &params, &Patch::Merge(steps))
+            .map_err(kube::Error::BuildRequest)?;
         let kind = HeaderValue::from_static("application/json-patch+json");
         request.headers_mut().insert(CONTENT_TYPE, kind);
         self.kube.request(request).await

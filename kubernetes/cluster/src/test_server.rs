@@ -20,8 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::{BoxError, ServiceExt, service_fn};
 
-use crate::Client;
-use crate::client::read_retry_after;
+use crate::client::{Client, read_retry_after};
 
 type Answer = UnsyncBoxBody<Bytes, io::Error>;
 

@@ -6,13 +6,14 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::client::read_retry_after;
-use crate::{Access, AccessError, Client, Event, Node, NodeWatch, TestServer, WatchEvent};
 use bytes::Bytes;
 use http::Response;
 use http::header::RETRY_AFTER;
 use http_body_util::Full;
 use serde_json::json;
+
+use crate::client::read_retry_after;
+use crate::{Access, AccessError, Client, Event, Node, NodeWatch, TestServer, WatchEvent};
 
 fn labels() -> BTreeMap<String, String> {
     BTreeMap::from([("a/b".to_owned(), "c".to_owned())])

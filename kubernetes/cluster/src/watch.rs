@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{WatchEvent, WatchParams};
 use kube::core::Status;
 use tokio::time::timeout;
 
-use crate::{Client, ClusterError, Node};
+use crate::client::Client;
+use crate::error::ClusterError;
 
 /// How long the server keeps a watch open at least, and at most twice as long: random, so that the
 /// watches of nodes that were started together do not end together. The server ends it, so that

@@ -19,7 +19,7 @@ const INVENTORY: &str = "DIRECTX_DISCOVERY_INVENTORY";
 #[cfg(not(windows))]
 pub(crate) fn open() -> Result<Box<dyn AdapterSource>, SourceError> {
     match std::env::var_os(INVENTORY) {
-        Some(file) => Ok(Box::new(node::inventory_source::InventorySource::new(file))),
+        Some(file) => Ok(Box::new(command_line::InventorySource::new(file))),
         None => Err(format!(
             "DirectX devices are available only on Windows; on this system set {INVENTORY} to an \
              inventory file"

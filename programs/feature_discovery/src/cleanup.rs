@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use cluster::{Client, ClusterError, applied_labels, condition, has_taint};
+use command_line::{Failure, error_chain};
+use daemon::event_loop;
 use devices::node_report::CONDITION;
-use node::cli::{Failure, error_chain};
-use node::daemon::event_loop;
 
 use crate::node_state::MANAGER;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &CleanupArguments) -> Result<(), Failure> {
     let _entered = event_loop.enter();
     let node = arguments.node.as_deref().unwrap_or_default();
     let client = crate::client(arguments.kubeconfig.as_deref(), node)?;
-    event_loop.block_on(clean_nodes(&client, arguments, node::cli::print))
+    event_loop.block_on(clean_nodes(&client, arguments, command_line::print))
 }
 
 async fn clean_nodes(

@@ -1,7 +1,7 @@
 //! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
 
+mod arguments;
 mod cleanup;
-mod command_line;
 mod event_queue;
 mod monitoring;
 mod node_state;
@@ -13,28 +13,29 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use cluster::{Access, Client};
+use command_line::{Failure, OutputFormat};
+use daemon::configuration;
+use daemon::configuration::ConfigSource;
+use daemon::configuration::{ConfigReload, ReloadStatus};
+use daemon::host::HostAccess;
+use daemon::logging::{self, LogDestination};
+use daemon::node_devices::NodeDevices;
+use daemon::{event_loop, signals};
+use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
-use kubelet::default_device_plugin_dir;
-use node::cli::{Failure, OutputFormat};
-use node::daemon::config_reload::{ConfigReload, ReloadStatus};
-use node::daemon::config_source::ConfigSource;
-use node::daemon::host_access::HostAccess;
-use node::daemon::logging::{self, LogDestination};
-use node::daemon::{config_source, event_loop, signals};
-use plugin::NodeDevices;
 use tokio::sync::watch;
 
-use crate::command_line::{Command, CommandLine};
+use crate::arguments::{Command, CommandLine};
 use crate::plugin_status::PluginStatus;
 use crate::reporter::Reporter;
 
-pub use command_line::command;
+pub use arguments::command;
 pub use node_state::MANAGER as FIELD_MANAGER;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(command())?).map(|()| ExitCode::SUCCESS))
+    command_line::run(|| run(&command_line::parse(command())?).map(|()| ExitCode::SUCCESS))
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
@@ -59,7 +60,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let plugin = Some(PluginStatus::new(directory));
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
     let reporter = Reporter::new(client, line.gfd_labels, line.startup_taint.clone(), plugin);
-    config_source::log(&config);
+    configuration::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
         monitoring::start(address, reporter.requests())?;
@@ -114,17 +115,17 @@ pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) 
 
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
-    let snapshot = node::cli::read_host(line.input.inventory.as_deref())?;
-    let config = config_source::load(&line.models.driver_models, line.input.config.clone())?;
+    let snapshot = command_line::read_host(line.input.inventory.as_deref())?;
+    let config = configuration::load(&line.models.driver_models, line.input.config.clone())?;
     for notice in &config.notices {
-        config_source::log_notice(notice);
+        configuration::log_notice(notice);
     }
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     let labels = devices::node_report::labels(&set, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
-        OutputFormat::Text => node::cli::print(&lines.collect::<String>()),
-        OutputFormat::Json => node::cli::print_json(&labels),
+        OutputFormat::Text => command_line::print(&lines.collect::<String>()),
+        OutputFormat::Json => command_line::print_json(&labels),
     }
 }

@@ -5,10 +5,10 @@ use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
+use command_line::Failure;
+use daemon::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
+use daemon::monitoring::{health, page, serve_pages, text};
 use http::StatusCode;
-use node::cli::Failure;
-use plugin::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
-use plugin::monitoring::{health, page, serve_pages, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use daemon::status_notes::{OutdatedContainer, StatusNotes};
+use device_plugin::UnixSockets;
+use device_plugin::status::{StatusError, StatusReport, find_sockets, query_all};
 use devices::DriverModel;
-use kubelet::status::{StatusError, StatusReport, find_sockets, query_all};
-use kubelet::{OutdatedContainer, UnixSockets};
 use tokio::time::sleep;
 
 /// How often to ask. A driver may change without a change that this program sees.
@@ -75,13 +76,13 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
     let (mut known, mut reason) = (None::<BTreeSet<_>>, "no plugin runs".to_owned());
     for answer in answers {
         match answer {
-            Ok(report) if report.outdated_known => {
-                known.get_or_insert_default().extend(report.outdated);
-            }
-            Ok(_) => "the plugin does not know them yet".clone_into(&mut reason),
+            Ok(report) => match StatusNotes::of(&report.notes).outdated {
+                Some(outdated) => known.get_or_insert_default().extend(outdated),
+                None => "the plugin does not know them yet".clone_into(&mut reason),
+            },
             // What is left of a plugin that was killed.
             Err(StatusError::Absent(_)) => {}
-            Err(error) => reason = node::cli::error_chain(&error),
+            Err(error) => reason = command_line::error_chain(&error),
         }
     }
     known.ok_or(reason)
@@ -91,11 +92,12 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
 mod tests {
     use super::*;
     use crate::event_queue::tests::container;
-    use node::daemon::test_log::Log;
+    use daemon::logging::test_log::Log;
 
-    fn report(outdated_known: bool, pods: &[&str]) -> StatusReport {
+    fn report(is_known: bool, pods: &[&str]) -> StatusReport {
         let outdated = pods.iter().map(|pod| container(pod, "main")).collect();
-        StatusReport { outdated, outdated_known, ..StatusReport::default() }
+        let notes = StatusNotes { outdated: is_known.then_some(outdated), ..Default::default() };
+        StatusReport { notes: notes.notes(), ..StatusReport::default() }
     }
 
     fn gone() -> Result<StatusReport, StatusError> {

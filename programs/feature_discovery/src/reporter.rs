@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
+use daemon::configuration::ReloadStatus;
+use daemon::logging::RepeatedText;
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, device_events};
-use node::daemon::change_log::RepeatedText;
-use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -380,7 +380,7 @@ impl Attempts {
     fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
         self.requests.failed(self.purpose);
         self.next = Some(Instant::now() + delay);
-        let (text, hint) = (node::cli::error_chain(error), error.hint());
+        let (text, hint) = (command_line::error_chain(error), error.hint());
         if self.failures.is_due(&text) {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");

@@ -5,58 +5,37 @@
 //! standard output, and logs to standard error or a file. The exit status is 0 success, 1 failure,
 //! 2 wrong usage or configuration.
 
-mod advertised_resource;
-#[cfg(test)]
-mod blocked_connect_tests;
-mod cdi;
-mod command_line;
-mod container_processes;
-mod device_holders;
-mod device_telemetry;
-mod doctor;
-#[cfg(all(test, windows))]
-mod hot_plug_tests;
-mod launcher;
-#[cfg(any(windows, test))]
-mod launcher_folder;
-mod list_devices;
-pub mod metrics;
-pub mod monitoring;
-mod node_devices;
-mod outdated_drivers;
-mod published_devices;
+mod arguments;
+mod devices;
 mod record;
-mod scrape;
 mod serve;
-mod service_command;
+mod service;
 mod simulate;
 mod status;
 
 use std::process::ExitCode;
 
+use ::devices::DriverModel;
 use clap::CommandFactory;
-use devices::DriverModel;
-use node::cli::Failure;
-use node::daemon::logging;
+use command_line::Failure;
+use daemon::logging;
 
-pub use crate::node_devices::NodeDevices;
-
-use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
+use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(node::cli::parse(CommandLine::command())?))
+    command_line::run(|| run(command_line::parse(CommandLine::command())?))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
-    node::cli::run(|| {
-        let line: OneModelCommandLine = node::cli::parse(one_model_command(model))?;
+    command_line::run(|| {
+        let line: OneModelCommandLine = command_line::parse(one_model_command(model))?;
         let log = line.daemon.log_destination();
         let _flush = logging::start(&line.logs, &log)?;
-        serve::run_logged(&log, || line.daemon.prepare(&[model])?.run())?;
+        serve::run_logged(&log, || line.daemon.prepare(vec![model])?.run())?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -72,11 +51,11 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Serve(arguments) => serve::run(arguments),
-        Command::Devices(arguments) => list_devices::run(&arguments),
+        Command::Devices(arguments) => devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
-        Command::Service(arguments) => service_command::run(arguments),
+        Command::Service(arguments) => service::run(arguments),
         Command::Completions { shell } => {
-            node::cli::write_completions(shell, CommandLine::command())
+            command_line::write_completions(shell, CommandLine::command())
         }
     }
     .map(|()| ExitCode::SUCCESS)

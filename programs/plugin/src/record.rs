@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use node::cli::Failure;
+use command_line::Failure;
 
-use node::daemon::change_log;
+use daemon::logging;
 
 /// The options of `record`.
 #[derive(Args, Debug)]
@@ -21,16 +21,16 @@ pub(crate) struct RecordArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
-    let mut snapshot = node::cli::read_host(arguments.inventory.as_deref())?;
+    let mut snapshot = command_line::read_host(arguments.inventory.as_deref())?;
     #[cfg(windows)]
     if arguments.inventory.is_none() {
-        snapshot.node = crate::doctor::node_software(&snapshot.host, &snapshot.adapters);
+        snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);
     }
-    node::cli::list_store_files(&mut snapshot);
-    change_log::log_adapter_warnings(&[], &snapshot.warnings);
+    command_line::list_store_files(&mut snapshot);
+    logging::log_adapter_warnings(&[], &snapshot.warnings);
     let text = config::inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
-        None => node::cli::print(&text),
+        None => command_line::print(&text),
         Some(path) => std::fs::write(path, text).map_err(|error| {
             let what = format!("cannot write `{}`", path.display());
             Failure::runtime(anyhow::Error::new(error).context(what))

@@ -8,8 +8,8 @@ mod report;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _, Parser};
+use command_line::{Failure, with_boolean_values, with_completions, with_double_dashes};
 use devices::{Criteria, Filter, discover};
-use node::cli::{Failure, with_boolean_values, with_completions, with_double_dashes};
 
 use crate::host::Host;
 use crate::stderr;
@@ -45,10 +45,10 @@ pub(crate) struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| {
+    command_line::run(|| {
         // The original Go program used package `flag`, where long options take one dash or two.
         let arguments = with_double_dashes(&command(), std::env::args_os());
-        run(&node::cli::parse_from(command(), arguments)?)
+        run(&command_line::parse_from(command(), arguments)?)
     })
 }
 
@@ -70,6 +70,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.verbose {
         selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
-    node::cli::print(&report::text(&selection.devices))?;
+    command_line::print(&report::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _, Parser};
+use command_line::{Failure, OutputFormat};
 use devices::HostFacts;
-use node::cli::{Failure, OutputFormat};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -34,17 +34,17 @@ struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(command())?))
+    command_line::run(|| run(&command_line::parse(command())?))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    node::cli::with_completions(Arguments::command())
+    command_line::with_completions(Arguments::command())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let facts = match &arguments.inventory {
-        Some(file) => node::cli::read_inventory(file)?.host,
+        Some(file) => command_line::read_inventory(file)?.host,
         None => live()?,
     };
     if facts.hcs_schemas.is_empty() {
@@ -52,8 +52,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Err(Failure::runtime(error));
     }
     match arguments.output {
-        OutputFormat::Text => node::cli::print(&text(&facts))?,
-        OutputFormat::Json => node::cli::print_json(&document(&facts))?,
+        OutputFormat::Text => command_line::print(&text(&facts))?,
+        OutputFormat::Json => command_line::print_json(&document(&facts))?,
     }
     Ok(ExitCode::SUCCESS)
 }

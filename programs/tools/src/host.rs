@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use command_line::Failure;
 use devices::HostSnapshot;
-use node::cli::Failure;
 
 /// The option that selects the host.
 #[derive(clap::Args, Debug)]
@@ -21,6 +21,6 @@ impl Host {
             return Err(Failure::runtime(error)
                 .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"));
         }
-        node::cli::read_host(self.inventory.as_deref())
+        command_line::read_host(self.inventory.as_deref())
     }
 }

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
+use command_line::frontends::{Container, Frontend, cri_config};
+use command_line::{Failure, OutputFormat, with_boolean_values, with_completions};
 use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
-use node::cli::frontends::{Container, Frontend, cri_config};
-use node::cli::{Failure, OutputFormat, with_boolean_values, with_completions};
 
 use crate::host::Host;
 use crate::stderr;
@@ -69,7 +69,7 @@ const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(command())?))
+    command_line::run(|| run(&command_line::parse(command())?))
 }
 
 /// The command line's definition.
@@ -98,7 +98,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !arguments.container.is_empty() {
         stderr::warn("image, name and command are ignored without `--run`");
     }
-    node::cli::print(&output(arguments, container)?)?;
+    command_line::print(&output(arguments, container)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! What no answer to `Allocate` may contain, whatever an inventory or a driver names.
 
 use anyhow::{Context, Result, ensure};
-use kubelet::v1beta1::ContainerAllocateResponse;
+use device_plugin::v1beta1::ContainerAllocateResponse;
 
 use crate::log_reader::is_unprintable;
 
@@ -67,7 +67,7 @@ fn is_plain(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kubelet::v1beta1::Mount;
+    use device_plugin::v1beta1::Mount;
 
     fn mounted(source: &str, destination: &str) -> Result<()> {
         check(&ContainerAllocateResponse {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use daemon_bed::{GPUS, MinimalKubelet, Node, RESOURCE, RawPlugin, milliseconds};
 use daemon_bed::{Method, Sample};
-use kubelet::v1beta1::AllocateResponse;
+use device_plugin::v1beta1::AllocateResponse;
 use prost::Message;
 use tokio::time::{sleep, timeout};
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use daemon_bed::{Method, Node, RawPlugin};
-use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest};
-use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
+use device_plugin::v1beta1::{AllocateRequest, ContainerAllocateRequest};
+use device_plugin::{KUBELET_SOCKET, Transport, UnixSockets};
 use prost::Message;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
@@ -68,7 +68,7 @@ impl Target {
     /// An HTTP/2 client of that socket.
     pub(crate) async fn client(&self, number: usize) -> Result<Option<Channel>> {
         let Some(stream) = self.dial(number).await? else { return Ok(None) };
-        let connected = timeout(PATIENCE, kubelet::testing::connect(stream)).await;
+        let connected = timeout(PATIENCE, device_plugin::testing::connect(stream)).await;
         Ok(connected.ok().and_then(Result::ok))
     }
 

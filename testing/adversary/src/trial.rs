@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use daemon_bed::{Node, Program, Sample, Shape};
-use kubelet::KUBELET_SOCKET;
+use device_plugin::KUBELET_SOCKET;
 
 use crate::attacks::{Attack, Host, Kubelet};
 use crate::log_reader::{LogFigures, LogOutput, LogReader};

@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use device_plugin::testing::ClosableIo;
+use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
+use device_plugin::v1beta1::registration_server::{Registration, RegistrationServer};
+use device_plugin::v1beta1::{Empty, RegisterRequest};
+use device_plugin::{KUBELET_SOCKET, Transport, UnixSockets};
 use futures_util::stream;
-use kubelet::testing::ClosableIo;
-use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet::v1beta1::registration_server::{Registration, RegistrationServer};
-use kubelet::v1beta1::{Empty, RegisterRequest};
-use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -144,7 +144,7 @@ impl Registration for Registrar {
 
 impl Registrar {
     async fn connect(&self, socket: &Path) -> io::Result<Channel> {
-        let connected = kubelet::testing::connect(UnixSockets.connect(socket).await?).await;
+        let connected = device_plugin::testing::connect(UnixSockets.connect(socket).await?).await;
         connected.map_err(io::Error::other)
     }
 

@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
+use daemon::logging::{self, LogArguments, LogDestination};
 use devices::{Catalog, DeviceSet, Moment};
-use node::daemon::logging::{self, LogArguments, LogDestination};
 #[cfg(unix)]
 use tokio::signal::unix;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};

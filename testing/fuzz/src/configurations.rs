@@ -35,7 +35,7 @@ fn usable(config: Config) {
     let catalog = Catalog::new(config.policy);
     let names: BTreeSet<&str> = catalog.resources().iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names.len(), catalog.resources().len(), "two resources have one name");
-    assert!(names.iter().all(|name| kubelet::is_extended_resource_name(name)));
+    assert!(names.iter().all(|name| device_plugin::is_extended_resource_name(name)));
     let offer = catalog.offer(&HOST);
     let offered: usize = offer.resources.iter().map(|resource| resource.devices.len()).sum();
     assert_eq!(offered + offer.skipped.len(), HOST.adapters.len());

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use kubelet::testing::{InMemory, KubeletDouble, Options};
-use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet::v1beta1::{
+use device_plugin::testing::{InMemory, KubeletDouble, Options};
+use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
+use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
-use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, KUBELET_SOCKET,
-    PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
+use device_plugin::{
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Status, Transport,
+    async_trait,
 };
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,12 +71,10 @@ impl Node {
         let (plugin, kubelet) = runtime.block_on(async {
             let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
                 .expect("no kubelet runs yet");
-            let (readiness, mut ready) = watch::channel(Readiness::default());
-            let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
-            let served = Served::fixed(resources);
-            let running =
-                kubelet::run(DIRECTORY, served, host.clone(), std::future::pending(), readiness);
-            let plugin = tokio::spawn(running);
+            let plugin = DevicePlugin::new(DIRECTORY, vec![Arc::new(Gpus::default())])
+                .with_transport(host.clone());
+            let mut ready = plugin.readiness();
+            let plugin = tokio::spawn(plugin.run());
             ready.wait_for(Readiness::is_ready).await.expect("the plugin runs");
             (plugin, kubelet)
         });
@@ -121,7 +120,7 @@ async fn send(host: &InMemory, sent: &[u8]) {
 /// A call as a kubelet makes it.
 async fn call(host: &InMemory) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
-    let client = kubelet::testing::connect(stream).await.expect("the plugin speaks HTTP/2");
+    let client = device_plugin::testing::connect(stream).await.expect("the plugin speaks HTTP/2");
     let answer = DevicePluginClient::new(client).get_device_plugin_options(Empty {}).await;
     assert!(answer.is_ok(), "{answer:?}");
 }
@@ -235,6 +234,7 @@ impl Default for Gpus {
     }
 }
 
+#[async_trait]
 impl Resource for Gpus {
     fn name(&self) -> &'static str {
         RESOURCE
@@ -248,7 +248,7 @@ impl Resource for Gpus {
         self.0.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> std::result::Result<ContainerResponse, Status> {
+    async fn allocate(&self, ids: &[String]) -> std::result::Result<ContainerResponse, Status> {
         match ids.iter().find(|id| !["a", "b"].contains(&id.as_str())) {
             Some(id) => Err(Status::not_found(format!("no device `{id}`"))),
             None => Ok(ContainerResponse::default()),
@@ -259,7 +259,7 @@ impl Resource for Gpus {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    fn preferred_allocation(
+    async fn preferred_allocation(
         &self,
         request: PreferredRequest<'_>,
     ) -> std::result::Result<Vec<String>, Status> {

@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use kubelet::v1beta1::{
+use device_plugin::v1beta1::{
     AllocateRequest, AllocateResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
     PreStartContainerRequest, PreferredAllocationRequest, PreferredAllocationResponse,
     RegisterRequest,
 };
-use kubelet::{AdvertisedDevice, DeviceList};
+use device_plugin::{AdvertisedDevice, DeviceList};
 use prost::Message;
 
 /// Checks one input.
@@ -46,10 +46,11 @@ fn check_device_list(bytes: &[u8]) {
         .devices
         .into_iter()
         .map(|device| {
-            let node = device.topology.and_then(|topology| topology.nodes.first().map(|n| n.id));
+            let nodes = device.topology.map(|topology| topology.nodes).unwrap_or_default();
             let mut advertised = AdvertisedDevice::healthy(device.id);
             advertised.healthy = advertised.id.len() % 2 == 0;
-            advertised.numa_node = node.and_then(|node| u32::try_from(node).ok());
+            advertised.numa_nodes =
+                nodes.iter().filter_map(|node| u32::try_from(node.id).ok()).collect();
             advertised
         })
         .collect();
@@ -62,7 +63,7 @@ fn check_device_list(bytes: &[u8]) {
     for (arrived, advertised) in list.devices().iter().zip(&advertised) {
         let health = if advertised.healthy { "Healthy" } else { "Unhealthy" };
         assert_eq!((&*arrived.id, &*arrived.health), (&*advertised.id, health));
-        let node = arrived.topology.as_ref().map(|topology| topology.nodes[0].id);
-        assert_eq!(node, advertised.numa_node.map(i64::from));
+        let nodes = arrived.topology.iter().flat_map(|topology| &topology.nodes);
+        assert!(nodes.map(|node| node.id).eq(advertised.numa_nodes.iter().copied().map(i64::from)));
     }
 }

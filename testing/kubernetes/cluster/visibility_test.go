@@ -137,6 +137,8 @@ func TestCommandsStartWithDirectxVisible(t *testing.T) {
 			windowsPod(using(display, "main", "not-directx-visible.exe")), nil},
 		{"no command", "main: ", windowsPod(using(display, "main")), nil},
 		{"no device", "main: app", windowsPod(plain("main", "app")), nil},
+		{"a limit of zero", "main: app", windowsPod(using(display, "main", "app")),
+			func(pod *v1.Pod) { pod.Spec.Containers[0].Resources.Limits[display] = resource.MustParse("0") }},
 		{"another resource", "main: app", windowsPod(using("example.com/other", "main", "app")), nil},
 		{"the label", "main: app", windowsPod(using(display, "main", "app")),
 			func(pod *v1.Pod) { pod.Labels = map[string]string{optOut: "disabled"} }},

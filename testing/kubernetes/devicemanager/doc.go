@@ -16,7 +16,7 @@
 // kubelet.
 //
 //	cargo build
-//	cargo build --workspace --example minimal
+//	cargo build --workspace --examples
 //	go test -count=1 ./devicemanager
 //	go test -count=1 -modfile=v1_34.mod -tags=older ./devicemanager
 //	go test -count=1 -modfile=v1_26.mod -tags=older ./devicemanager

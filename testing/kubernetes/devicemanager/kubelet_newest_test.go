@@ -79,6 +79,9 @@ func init() {
 	variants = append(variants, variant{name: "CDI devices", config: "cdiDevices: true"})
 }
 
+// hasCDI is whether containers get CDI devices.
+const hasCDI = true
+
 // cdiDevices returns the names of a container's CDI devices.
 func cdiDevices(options *devicemanager.DeviceRunContainerOptions) []string {
 	var names []string

@@ -90,5 +90,8 @@ func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanag
 	return k.devices.GetDeviceRunContainerOptions(pod, container)
 }
 
+// hasCDI is whether containers get CDI devices: not from 1.26.
+const hasCDI = false
+
 // cdiDevices returns nothing: 1.26 has no CDI devices.
 func cdiDevices(*devicemanager.DeviceRunContainerOptions) []string { return nil }

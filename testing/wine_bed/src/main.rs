@@ -56,7 +56,7 @@ fn main() -> std::process::ExitCode {
         ["send-shutdown", program] => console_event::send_shutdown(program),
         #[cfg(target_pointer_width = "64")]
         ["has-unix-sockets"] => {
-            println!("{}", uds::is_supported());
+            println!("{}", device_plugin::unix_sockets::is_supported());
             Ok(())
         }
         ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),

@@ -9,6 +9,7 @@ mod programs;
 pub(crate) mod publish;
 
 use std::collections::BTreeSet;
+use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,12 @@ pub(crate) fn command(options: Options) -> Result<()> {
     let output = options.output.unwrap_or_else(|| workspace::target_dir().join(name));
     ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
     let source = Source::read(options.repository.as_deref())?;
+    // In a workflow that a tag started.
+    if let (Ok("tag"), Ok(tag)) =
+        (env::var("GITHUB_REF_TYPE").as_deref(), env::var("GITHUB_REF_NAME"))
+    {
+        ensure!(tag == format!("v{VERSION}"), "the tag is {tag}, the version is {VERSION}");
+    }
     let destination = Destination::new(&source, options.registry, options.main)?;
     let notes = release_notes(options.dry_run || options.main.is_some())?;
     let temporary = tempfile::tempdir()?;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
+use daemon::logging::test_log::Log;
 use devices::{Catalog, HostSnapshot, Moment};
-use node::daemon::test_log::Log;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -1,14 +1,14 @@
 //! Explains a plan: which device and why, which files and why not.
 
+use device_plugin::testing::ContainerView;
 use devices::{
     DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts,
     MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
     ResourceDevices, Sharing,
 };
-use kubelet::testing::ContainerView;
 
 use super::pod_argument::Request;
-use crate::advertised_resource::plan_on_this_machine;
+use daemon::node_devices::plan_on_this_machine;
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
 pub(crate) fn admission(

@@ -1,6 +1,6 @@
 //! `simulate`: the same plugin against a kubelet in this process.
 //!
-//! Everything is the daemon's own code, except the kubelet, which is [`kubelet::testing`],
+//! Everything is the daemon's own code, except the kubelet, which is [`device_plugin::testing`],
 //! and the host, which does not change. For an inventory (by default an embedded
 //! one), a configuration and pods, it prints what each pod's container would get on
 //! Windows.
@@ -13,15 +13,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use command_line::{Failure, OutputFormat};
+use device_plugin::DevicePlugin;
+use device_plugin::testing::{
+    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
+};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
-use kubelet::Readiness;
-use kubelet::testing::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
-use node::cli::{Failure, OutputFormat};
-use tokio::sync::watch;
 
-use crate::node_devices::NodeDevices;
-use node::daemon::arguments::{DriverModels, Input};
-use node::daemon::{config_source, event_loop};
+use command_line::options::{DriverModels, Input};
+use daemon::configuration;
+use daemon::event_loop;
+use daemon::node_devices::NodeDevices;
 
 use pod_argument::{PodArgument, Request};
 use report::{HostView, Report, SimulatedPod};
@@ -61,23 +63,22 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let snapshot = snapshot(inventory)?;
     let host = HostView::of(&snapshot, inventory);
     let models = &arguments.models.driver_models;
-    let config = config_source::load(models, arguments.input.config.clone())?;
+    let config = configuration::load(models, arguments.input.config.clone())?;
     let notices = config.notices.clone();
     for notice in &notices {
-        config_source::log_notice(notice);
+        configuration::log_notice(notice);
     }
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
     let (resources, pods) = runtime.block_on(simulate(&devices, &arguments.pods))?;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
-    let mut report =
-        Report { host, resources, pods, notes: node_notes(&devices.published().set()) };
+    let mut report = Report { host, resources, pods, notes: node_notes(&devices.set()) };
     match arguments.output {
-        OutputFormat::Text => node::cli::print(&report.text(inventory, arguments.verbose))?,
+        OutputFormat::Text => command_line::print(&report.text(inventory, arguments.verbose))?,
         OutputFormat::Json => {
             report.notes.splice(0..0, notices);
-            node::cli::print_json(&report.json())?;
+            command_line::print_json(&report.json())?;
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
-        Some(path) => node::cli::read_inventory(path),
+        Some(path) => command_line::read_inventory(path),
         None => config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
     }
 }
@@ -100,13 +101,10 @@ async fn simulate(
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
-    let (readiness, _) = watch::channel(Readiness::default());
-    let forever = std::future::pending();
-    let set = devices.published().set();
+    let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
+    let set = devices.set();
     tokio::select! {
-        Err(error) = kubelet::run(directory, devices.served(), sockets, forever, readiness) => {
-            Err(Failure::runtime(error))
-        }
+        Err(error) = plugin.run() => Err(Failure::runtime(error)),
         outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
     }
 }
@@ -170,7 +168,7 @@ async fn admit(
 ) -> Result<ContainerView, String> {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
-    let pod = PodRequest { name, resources };
+    let pod = PodRequest::new(name, resources);
     kubelet.schedule(&pod)?;
     kubelet.admit(pod).await
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use device_plugin::testing::{ContainerView, ResourceView};
+use device_plugin::v1beta1::{Device, Mount};
 use devices::printable::printable;
 use devices::{HostSnapshot, Platform};
-use kubelet::testing::{ContainerView, ResourceView};
-use kubelet::v1beta1::{Device, Mount};
 use serde::Serialize;
 use serde_json::{Value, json};
 

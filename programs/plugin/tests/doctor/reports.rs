@@ -192,7 +192,7 @@ fn the_configuration_is_listed_and_applied() {
 
 #[test]
 fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +206,9 @@ fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     assert_eq!(verdicts(), (Some(1), "ok".into(), "problem".into()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let socket = folder.path().join("kubelet.sock");
-    let kubelet = runtime.block_on(async { uds::UnixListener::bind(&socket) }).unwrap();
+    let kubelet = runtime
+        .block_on(async { device_plugin::unix_sockets::UnixListener::bind(&socket) })
+        .unwrap();
     assert_eq!(verdicts(), (Some(0), "ok".into(), "ok".into()));
     drop(kubelet);
     // A process that another test starts holds the listener until its `exec`.

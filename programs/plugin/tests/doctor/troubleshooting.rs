@@ -98,12 +98,12 @@ fn every_reason_to_skip_an_adapter_is_explained() {
     assert!(is_explained(text.split(", so").next().unwrap()), "{text}");
 }
 
-/// The pages quote messages of the `kubelet` crate as they are in its source. The tests of the crate
+/// The pages quote messages of the framework as they are in its source. The tests of the crate
 /// show when it logs them.
 #[test]
 fn quoted_messages_about_the_kubelet_are_current() {
-    let registration = include_str!("../../../../kubernetes/kubelet/src/registration.rs");
-    let service = include_str!("../../../../kubernetes/kubelet/src/service.rs");
+    let registration = include_str!("../../../../kubernetes/device_plugin/src/registration.rs");
+    let service = include_str!("../../../../kubernetes/device_plugin/src/service.rs");
     for (source, message) in [
         (registration, "cannot connect to kubelet"),
         (registration, "kubelet did not accept a connection within"),

@@ -27,7 +27,7 @@ fn devices_of_recorded_hosts_as_text_and_json() {
 #[test]
 fn simulations_of_recorded_hosts_as_text() {
     // In memory, the output has a note about it.
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     for name in inventories() {

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kubelet::testing::{Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault};
-use kubelet::{Transport, UnixSockets};
+use device_plugin::testing::{
+    Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault,
+};
+use device_plugin::{Transport, UnixSockets};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
@@ -146,7 +148,7 @@ fn sockets(directory: &Path) -> usize {
 
 #[tokio::test]
 async fn it_registers_follows_its_host_and_shuts_down() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&[]);
@@ -212,7 +214,7 @@ async fn a_fifo_in_place_of_the_inventory_changes_nothing() {
 /// Repeated, because the request must arrive before the daemon gets any further.
 #[test]
 fn it_obeys_a_shutdown_request_at_its_first_log_line() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     for _ in 0..5 {
@@ -224,7 +226,7 @@ fn it_obeys_a_shutdown_request_at_its_first_log_line() {
 
 #[tokio::test]
 async fn it_registers_again_after_every_kind_of_kubelet_restart() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&[]);
@@ -251,7 +253,7 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
 
 #[test]
 fn a_missing_directory_is_named_with_what_to_do() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[], Stdio::piped()).with_log();
@@ -295,7 +297,7 @@ fn is_live(directory: &Path) -> bool {
 /// Ready means that a kubelet received the device list, not that a process runs.
 #[tokio::test]
 async fn status_reports_whether_a_kubelet_received_the_list() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&[]);
@@ -336,7 +338,7 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
 /// A process that listens and does not answer is reported as busy, and does not delay `status`.
 #[tokio::test]
 async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -359,7 +361,7 @@ async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
 
 #[tokio::test]
 async fn it_warns_of_a_kubelet_that_closes_every_stream() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&[]);

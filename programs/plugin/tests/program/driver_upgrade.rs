@@ -1,6 +1,6 @@
 //! A driver that is replaced on a node whose pods use it.
 
-use kubelet::testing::{ContainerView, PodRequest};
+use device_plugin::testing::{ContainerView, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, display, until};
 
@@ -15,7 +15,7 @@ fn has_only_files_of(container: &ContainerView, folder: &str) -> bool {
 
 #[tokio::test]
 async fn pods_get_only_files_of_the_driver_that_is_installed() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&[]);

@@ -6,8 +6,8 @@ use std::process::{ChildStderr, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use kubelet::UnixSockets;
-use kubelet::testing::{KubeletDouble, PodRequest};
+use device_plugin::UnixSockets;
+use device_plugin::testing::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kubelet::testing::PodRequest;
+use device_plugin::testing::PodRequest;
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};
@@ -52,7 +52,7 @@ pub(crate) fn assert_has(text: &str, series: &str) {
 
 #[tokio::test]
 async fn probes_and_metrics_follow_the_kubelet() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let daemon = Daemon::start(&["--listen", "127.0.0.1:0"]);
@@ -81,7 +81,7 @@ async fn probes_and_metrics_follow_the_kubelet() {
 
 #[tokio::test]
 async fn devices_are_served_while_the_port_is_in_use() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     // No other program takes a port of this address meanwhile.
@@ -128,7 +128,7 @@ fn logged(log: &Path, text: &str) -> String {
 /// Without the kubelet's pods, metrics lack pods, and nothing else.
 #[tokio::test]
 async fn a_missing_endpoint_of_pods_is_counted_and_reported() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

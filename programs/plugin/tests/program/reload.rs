@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use kubelet::testing::{KubeletDouble, PodRequest};
+use device_plugin::testing::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
 use crate::monitoring;
@@ -64,7 +64,7 @@ pub(crate) async fn until_rejected(directory: &Path, expected: Option<&str>) -> 
 
 #[tokio::test]
 async fn a_valid_configuration_is_applied_and_an_invalid_one_is_rejected() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let configured = Configured::start("multitenancy: 2");
@@ -128,7 +128,7 @@ async fn sighup_reads_the_configuration_again() {
 
 #[tokio::test]
 async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let rule = format!("resources: [{{name: {NPU}, match: {{minMemoryMiB: 1000000}}}}]");

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use kubelet::testing::{KubeletDouble, Options};
-use kubelet::{Transport as _, UnixSockets};
+use device_plugin::testing::{KubeletDouble, Options};
+use device_plugin::{Transport as _, UnixSockets};
 use serde_json::{Value, json};
 
 use crate::daemon::{DISPLAY, LIMIT, status};
@@ -59,7 +59,7 @@ fn waiting(report: &Value) -> usize {
 
 #[tokio::test]
 async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
 
 #[tokio::test]
 async fn status_reports_which_lock_a_daemon_waits_for() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

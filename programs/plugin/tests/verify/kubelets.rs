@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use kubelet::UnixSockets;
-use kubelet::testing::{KubeletDouble, Options};
+use device_plugin::UnixSockets;
+use device_plugin::testing::{KubeletDouble, Options};
 
 use crate::program::{TWO_T4, recorded, report, step, verify};
 
@@ -26,7 +26,7 @@ fn files(directory: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn a_kubelet_receives_the_list_of_a_resource_without_devices() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -55,7 +55,7 @@ async fn a_kubelet_receives_the_list_of_a_resource_without_devices() {
 
 #[test]
 fn a_missing_directory_or_kubelet_fails_and_leaves_nothing() {
-    if uds::skips_test() {
+    if device_plugin::unix_sockets::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use command_line::Failure;
+use command_line::frontends::Container;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
     Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, PlanError, PlanWarning,
     Policy, ResourceDevices, ResourceName, RuntimeMounts, SharedRequests, Sharing, SlotId,
     contents, plan,
 };
-use node::cli::Failure;
-use node::cli::frontends::Container;
 
 /// What a container gets, independent of the front end.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@
 //! rejected.
 
 use anyhow::anyhow;
-use node::cli::Failure;
+use command_line::Failure;
 
 /// The arguments as one line.
 pub(super) fn line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Failure> {

@@ -5,8 +5,8 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
 use clap::ValueEnum as _;
-use node::cli::Failure;
-use node::cli::frontends::Frontend;
+use command_line::Failure;
+use command_line::frontends::Frontend;
 
 use super::quoting;
 use crate::stderr;

@@ -1,8 +1,8 @@
 //! Selects devices of a host by the options of the command line.
 
 use anyhow::anyhow;
+use command_line::Failure;
 use devices::{Device, Luid};
-use node::cli::Failure;
 
 /// The options that select devices. Each value must match a device.
 #[derive(clap::Args, Debug, Default, PartialEq, Eq)]

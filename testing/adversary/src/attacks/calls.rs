@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use daemon_bed::Method;
-use kubelet::v1beta1::{ContainerPreferredAllocationRequest, PreferredAllocationRequest};
+use device_plugin::v1beta1::{ContainerPreferredAllocationRequest, PreferredAllocationRequest};
 use prost::Message;
 
 use crate::target::{Target, allocate_request, block_on};

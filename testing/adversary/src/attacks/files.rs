@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use daemon_bed::FirstGpu;
-use kubelet::{Transport, UnixSockets};
+use device_plugin::{Transport, UnixSockets};
 
 use crate::child_command;
 use crate::target::{Target, block_on};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use daemon_bed::{FirstGpu, GPUS, Method, RawPlugin};
+use device_plugin::v1beta1::{AllocateResponse, ContainerAllocateResponse};
 use devices::{Adapter, CopyToVmValue, DriverStore, HostSnapshot, StoreFiles};
-use kubelet::v1beta1::{AllocateResponse, ContainerAllocateResponse};
 use prost::Message;
 use tokio::time::{Instant, sleep};
 

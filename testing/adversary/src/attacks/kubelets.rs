@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kubelet::testing::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
-use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
+use device_plugin::testing::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
+use device_plugin::{KUBELET_SOCKET, Transport, UnixSockets};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 

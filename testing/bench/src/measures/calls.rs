@@ -8,7 +8,7 @@ use bytes::Bytes;
 use daemon_bed::{
     Method, MinimalKubelet, Node, Program, RESOURCE, RawPlugin, Sample, Shape, microseconds,
 };
-use kubelet::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
+use device_plugin::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
 use super::group::{AppliesTo, Effort, Group, Row};

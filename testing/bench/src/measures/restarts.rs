@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
-use kubelet::KUBELET_SOCKET;
+use device_plugin::KUBELET_SOCKET;
 use tokio::time::sleep;
 
 use super::group::{AppliesTo, Effort, Group, Row, SHARED};

@@ -9,10 +9,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use daemon::configuration::ReloadStatus;
+use daemon::metrics::{Holder, PluginMetrics, Scrape, render};
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
-use node::daemon::config_reload::ReloadStatus;
-use plugin::metrics::{Holder, PluginMetrics, Scrape, render};
 use tokio::time::sleep;
 
 use super::decisions;
@@ -101,7 +101,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         telemetry: Some((&telemetry, Duration::from_millis(250))),
         holders: Some(&holders),
         processes: &[],
-        readiness: &kubelet::Readiness::default(),
+        readiness: &device_plugin::Readiness::default(),
         reloads: &ReloadStatus::default(),
         log_lines_dropped: 0,
         readings: &[],

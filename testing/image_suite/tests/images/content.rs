@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::daemon::Containerd;
 use crate::image::{BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, files, run, xtask_image};
+use image_suite::daemon::Containerd;
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
@@ -117,7 +117,7 @@ fn entries_have_the_attributes_that_windows_reads() {
 #[test]
 fn the_image_runs_on_every_windows_and_has_labels() {
     let builder = Builder::new();
-    builder.build(0, &[]);
+    builder.build(0, &["--repository", "Owner/Plugin"]);
     let image = builder.layout(PLUGIN);
     let config = image.config();
     assert_eq!((&config["os"], &config["architecture"]), (&json!("windows"), &json!("amd64")));
@@ -131,6 +131,11 @@ fn the_image_runs_on_every_windows_and_has_labels() {
     for key in ["title", "version", "revision", "created", "licenses", "source", "description"] {
         assert!(labels[format!("org.opencontainers.image.{key}")].is_string(), "{key}: {labels}");
     }
+    // The owner is that of the place where the image is built, and nobody else.
+    assert_eq!(labels["org.opencontainers.image.source"], "https://github.com/Owner/Plugin");
+    builder.build(0, &[]);
+    let labels = builder.layout(PLUGIN).config()["config"]["Labels"].clone();
+    assert_eq!(labels.get("org.opencontainers.image.source"), None);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) fn xtask_image() -> Command {
         target.join("debug/xtask").with_extension(std::env::consts::EXE_EXTENSION)
     });
     let mut command = Command::new(program);
-    command.arg("image").env_remove("SOURCE_DATE_EPOCH");
+    command.arg("image").env_remove("SOURCE_DATE_EPOCH").env_remove("GITHUB_REPOSITORY");
     command
 }
 

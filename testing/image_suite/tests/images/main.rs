@@ -7,7 +7,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 mod content;
-mod daemon;
 mod image;
 mod options;
 mod push;

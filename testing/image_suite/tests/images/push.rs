@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::daemon::{Access, Containerd, Registry};
 use crate::image::{Builder, LINUX, Layout, PLUGIN, digest, error, run, text};
+use image_suite::daemon::{Access, Containerd, Registry};
 
 /// The digest of what the registry has under a name.
 fn digest_of(image: &str) -> String {

@@ -23,8 +23,11 @@ fn the_kubelets_device_manager_drives_the_program() {
     tests.current_dir(kubelet_suite()).env("DIRECTX_DEVICE_PLUGIN", plugin);
     tests.args(["-test.v", "-test.timeout=14m", "-test.run"]);
     if host.has_sockets() {
-        let example = windows_path(&windows_build("examples/minimal.exe"));
-        tests.arg(".").env("EXAMPLES_MINIMAL", example);
+        tests.arg(".");
+        for example in ["minimal", "health", "topology"] {
+            let path = windows_path(&windows_build(&format!("examples/{example}.exe")));
+            tests.env(format!("EXAMPLES_{}", example.to_uppercase()), path);
+        }
     } else {
         tests.arg(WITHOUT_SOCKETS);
     }

@@ -1,5 +1,5 @@
 //! `serve` with `visibility: launcher`: the folder of the host with `directx-visible`. The rights
-//! that Wine can express are tested by the crate `uds`.
+//! that Wine can express are tested by the crate `device-plugin`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,0 +1,46 @@
+//! Shell completions, generated from the definitions that parse the arguments.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command, FromArgMatches, value_parser};
+use clap_complete::Shell;
+
+use crate::failure::Failure;
+use crate::stdout::print;
+
+const COMPLETIONS: &str = "completions";
+
+/// Adds the completion option to a program without subcommands.
+#[must_use]
+pub fn with_completions(command: Command) -> Command {
+    let option = Arg::new(COMPLETIONS).long(COMPLETIONS).value_name("SHELL").exclusive(true);
+    let option = option.value_parser(value_parser!(Shell));
+    command.arg(option.help("Print a completion script for this shell and exit"))
+}
+
+/// The arguments of this process, as `command` defines them. Exits after wrong usage, `--help` and
+/// `--completions`.
+pub fn parse<A: FromArgMatches>(command: Command) -> Result<A, Failure> {
+    parse_from(command, std::env::args_os())
+}
+
+/// The same for these arguments.
+pub fn parse_from<A: FromArgMatches>(
+    command: Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<A, Failure> {
+    let matches = command.clone().get_matches_from(arguments);
+    if let Ok(Some(shell)) = matches.try_get_one(COMPLETIONS) {
+        write_completions(*shell, command)?;
+        std::process::exit(0);
+    }
+    Ok(A::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
+}
+
+/// Writes the completion script of `command` for `shell` to standard output.
+pub fn write_completions(shell: Shell, mut command: Command) -> Result<(), Failure> {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    print(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,167 @@
+//! The host that a command works on: an inventory where one is given, else this host.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use devices::{
+    AdapterSource, AdapterWarning, HostSnapshot, Platform, StoreFiles, WarningEffect,
+    dxg_driver_folder,
+};
+
+use crate::inventory_source::InventorySource;
+
+use crate::failure::Failure;
+
+/// Opens the inventory at `inventory`, or this host's adapters where there is none.
+///
+/// An inventory that is missing or malformed now is wrong usage. One that breaks later,
+/// while a daemon follows it, is an error of [`AdapterSource::snapshot`].
+pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
+    match inventory {
+        Some(path) => {
+            let source = InventorySource::new(path);
+            read_inventory(path)?;
+            Ok(Box::new(source))
+        }
+        None => this_host(),
+    }
+}
+
+/// Reads the adapters and facts of the host that [`open_host`] opens, once.
+pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
+    if let Some(path) = inventory {
+        return read_inventory(path);
+    }
+    let snapshot = this_host()?.snapshot().map_err(|error| {
+        let error = anyhow::Error::from_boxed(error);
+        Failure::runtime(error.context("cannot read the adapters of this host"))
+    })?;
+    // A snapshot does not contain all facts of a Windows host.
+    #[cfg(windows)]
+    let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
+    Ok(snapshot)
+}
+
+/// Reads an inventory. One that is missing or malformed is wrong usage.
+pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
+    config::inventory::read(path).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Failure::usage(error).hint_if_any(hint)
+    })
+}
+
+/// Lists the files of every driver store folder that `snapshot` leaves on disk, as the
+/// folders of a live host are. A folder that cannot be read, or that is not where Windows
+/// keeps driver packages, becomes a warning.
+pub fn list_store_files(snapshot: &mut HostSnapshot) {
+    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
+    list_with(snapshot, &|folder| {
+        let folder = if on_linux { dxg_driver_folder(folder) } else { Some(folder.to_owned()) };
+        win32::files::list(Path::new(&folder.unwrap_or_default()))
+    });
+}
+
+/// `list` lists one folder.
+fn list_with(
+    snapshot: &mut HostSnapshot,
+    list: &dyn Fn(&str) -> std::io::Result<BTreeSet<String>>,
+) {
+    for adapter in &mut snapshot.adapters {
+        let Some(store) = &mut adapter.driver_store else { continue };
+        if store.files != StoreFiles::OnDisk {
+            continue;
+        }
+        let cannot_read =
+            |error| format!("cannot read the driver store folder {}: {error}", store.path);
+        let files = snapshot
+            .host
+            .check_store_folder(&store.path)
+            .map_err(|error| format!("no file is listed: {error}"))
+            .and_then(|()| list(&store.path).map_err(cannot_read));
+        store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
+            let (luid, effect) = (adapter.luid, WarningEffect::Incomplete);
+            snapshot.warnings.push(AdapterWarning { luid, text, effect });
+            BTreeSet::new()
+        }));
+    }
+}
+
+#[cfg(windows)]
+fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
+    let source = win32::HostSource::new().map_err(Failure::runtime)?;
+    Ok(Box::new(source))
+}
+
+/// What to do on a host without DirectX adapters.
+#[cfg(not(windows))]
+const USE_INVENTORY: &str = "use an inventory with `--inventory FILE`, which `record` writes on a host with DirectX devices; \
+     in WSL2, run `wsl --update` and check `gpuSupport` in .wslconfig";
+
+#[cfg(target_os = "linux")]
+fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
+    let source = dxg::DxgSource::new();
+    Ok(Box::new(source.map_err(|error| Failure::usage(error).hint(USE_INVENTORY))?))
+}
+
+#[cfg(not(any(windows, target_os = "linux")))]
+fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
+    let os = std::env::consts::OS;
+    let error = anyhow::anyhow!("this host runs {os}, which has no DirectX adapters");
+    Err(Failure::usage(error).hint(USE_INVENTORY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE_GPU: &str = r"
+schema: directx-inventory/v1
+adapters:
+- luid: 7
+  attributes: [d3d12-graphics]
+  hardware: true
+  hardwareId: {vendor: 0x10DE, device: 0x1EB8}
+  driverStore: {path: 'C:\store', files: [a.dll]}
+";
+
+    #[test]
+    fn a_driver_store_folder_on_disk_is_listed_and_an_unreadable_one_becomes_a_warning() {
+        let mut snapshot = config::inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
+        let listed = |snapshot: &HostSnapshot| {
+            snapshot.adapters[0].driver_store.as_ref().unwrap().files.clone()
+        };
+        list_store_files(&mut snapshot);
+        assert_eq!(listed(&snapshot), StoreFiles::Listed(["a.dll".to_owned()].into()));
+
+        let mut on_disk = |path: &str| {
+            let store = snapshot.adapters[0].driver_store.as_mut().unwrap();
+            store.path = path.to_owned();
+            store.files = StoreFiles::OnDisk;
+            list_with(&mut snapshot, &|folder| {
+                if folder.ends_with("missing") {
+                    return Err(std::io::ErrorKind::NotFound.into());
+                }
+                Ok(["nvcuda.dll".to_owned()].into())
+            });
+            (listed(&snapshot), snapshot.warnings.len())
+        };
+        let store = r"C:\Windows\System32\DriverStore\FileRepository";
+        let found = StoreFiles::Listed(["nvcuda.dll".to_owned()].into());
+        let none = StoreFiles::Listed(BTreeSet::new());
+        assert_eq!(on_disk(&format!("{store}\\nv")), (found, 0));
+        assert_eq!(on_disk(&format!("{store}\\missing")), (none.clone(), 1));
+        // No other folder is read.
+        assert_eq!(on_disk(r"\\server\share"), (none, 2));
+        assert!(snapshot.warnings[0].text.contains("missing"), "{:?}", snapshot.warnings);
+        assert!(snapshot.warnings[1].text.contains("is not below"), "{:?}", snapshot.warnings);
+    }
+
+    #[test]
+    fn a_missing_inventory_is_wrong_usage() {
+        let path = Path::new("/no/such/host.yaml");
+        for failure in [open_host(Some(path)).err(), read_host(Some(path)).err()] {
+            let text = format!("{:?}", failure.unwrap());
+            assert!(text.contains("status: 2") && text.contains("/no/such/host.yaml"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Command-line behavior that all programs share.
+//!
+//! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
+//! usage or configuration) and prints its error with causes and a hint. Also opens this
+//! host or an inventory, prints JSON, generates shell
+//! completions, and knows the flags of programs that run containers and where
+//! the files of `directx-visible` are.
+
+mod completions;
+pub mod device_summary;
+mod failure;
+pub mod file_poll;
+pub mod frontends;
+mod go_flags;
+mod host;
+mod inventory_source;
+mod launcher_files;
+pub mod options;
+mod output;
+mod stderr;
+mod stdout;
+
+pub use completions::{parse, parse_from, with_completions, write_completions};
+pub use devices::error_chain;
+pub use failure::{Failure, run};
+pub use go_flags::{with_boolean_values, with_double_dashes};
+pub use host::{list_store_files, open_host, read_host, read_inventory};
+pub use inventory_source::InventorySource;
+pub use launcher_files::{launcher_sources, missing_launcher_files};
+pub use output::{OutputFormat, print_json};
+pub use stdout::{print, print_colored};

@@ -1,0 +1,155 @@
+//! The thread that reads the configuration again when its files have changed.
+//!
+//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume of a
+//! `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use command_line::Failure;
+use command_line::file_poll::{FilePoll, INTERVAL};
+use config::Config;
+use tokio::sync::mpsc;
+
+use crate::configuration::source::{ConfigSource, Reading};
+
+/// After this time a missing file is an error.
+const MISSING_TIME: Duration = Duration::from_secs(5);
+
+/// A configuration whose files have changed.
+pub(crate) type Update = Result<Box<Config>, Failure>;
+
+static READ_AGAIN: AtomicBool = AtomicBool::new(false);
+
+/// Makes the thread read the files again, if it runs, although they look the same.
+#[cfg(unix)]
+pub(crate) fn read_again() {
+    READ_AGAIN.store(true, Ordering::Relaxed);
+}
+
+/// Starts the thread. The result ends only if it has panicked.
+pub(crate) fn start(source: ConfigSource) -> io::Result<mpsc::UnboundedReceiver<Update>> {
+    let (updates, received) = mpsc::unbounded_channel();
+    let mut watched = WatchedFiles::new(MISSING_TIME);
+    let mut update = watched.update(|| source.read());
+    std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
+        while !updates.is_closed() {
+            // Without a receiver, the process is ending.
+            let _ = update.take().map(|update| updates.send(update));
+            sleep(INTERVAL);
+            watched.is_due |= READ_AGAIN.swap(false, Ordering::Relaxed);
+            update = watched.update(|| source.read());
+        }
+    })?;
+    Ok(received)
+}
+
+struct WatchedFiles {
+    poll: FilePoll,
+    missing_time: Duration,
+    /// The files of the last valid configuration.
+    in_use: Vec<PathBuf>,
+    /// Whether to read them although they have not changed: the first time, when a signal asks for
+    /// it, and while one of them is ignored because others may change it. Changed access rights leave its size and times as they
+    /// are.
+    is_due: bool,
+}
+
+impl WatchedFiles {
+    fn new(missing_time: Duration) -> WatchedFiles {
+        let (poll, in_use) = (FilePoll::default(), Vec::new());
+        WatchedFiles { poll, missing_time, in_use, is_due: true }
+    }
+
+    /// What `read` returns, if a file may have changed.
+    fn update(&mut self, read: impl Fn() -> Reading) -> Option<Update> {
+        let has_changed = self.poll.has_changed();
+        if !has_changed && !self.is_due {
+            return None;
+        }
+        let mut reading = read();
+        if self.missing(&reading).is_some() {
+            sleep(self.missing_time);
+            reading = read();
+        }
+        let missing = self.missing(&reading).map(missing_failure);
+        let Reading { result, files, has_distrusted } = reading;
+        self.poll.set_paths(files.iter().map(|file| file.path.clone()).collect());
+        self.is_due = has_distrusted;
+        if has_distrusted && !has_changed {
+            return None;
+        }
+        let config = match result {
+            Ok(config) if missing.is_none() => config,
+            result => return Some(Err(result.err().or(missing)?)),
+        };
+        let readable = files.into_iter().filter(|file| file.is_readable);
+        self.in_use = readable.map(|file| file.path).collect();
+        Some(Ok(Box::new(config)))
+    }
+
+    /// A file of the last valid configuration that is missing now.
+    fn missing<'a>(&self, reading: &'a Reading) -> Option<&'a Path> {
+        let missing = reading.files.iter().filter(|file| !file.is_readable);
+        missing.map(|file| file.path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
+    }
+}
+
+fn missing_failure(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::usage(anyhow::anyhow!(
+        "the configuration file `{path}` is missing or no longer trusted"
+    ))
+    .hint("restore the file and its access rights, or restart the plugin to run without it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::configuration::source::ConfigFile;
+
+    fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
+        let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
+        let result = ConfigSource::new(&[], None, None).read().result;
+        Reading { result, files, has_distrusted }
+    }
+
+    /// The error, or an empty text for a valid configuration.
+    fn text(update: Option<Update>) -> Option<String> {
+        update.map(|update| update.err().map_or_else(String::new, |failure| failure.chain()))
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_only_if_it_stays_missing() {
+        let mut watched = WatchedFiles::new(Duration::ZERO);
+        assert!(watched.update(|| reading(true, false)).unwrap().is_ok());
+        for (stays_missing, error) in [
+            (false, ""),
+            (true, "the configuration file `config.yaml` is missing or no longer trusted"),
+        ] {
+            watched.is_due = true;
+            let reads = Cell::new(0);
+            let update = watched.update(|| {
+                reads.set(reads.get() + 1);
+                reading(reads.get() > 1 && !stays_missing, false)
+            });
+            assert_eq!((text(update).as_deref(), reads.get()), (Some(error), 2));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_trusted_is_read_again() {
+        let mut watched = WatchedFiles::new(Duration::ZERO);
+        let mut is_read = |trusted: bool| watched.update(|| reading(false, !trusted)).is_some();
+        assert!(!is_read(false));
+        assert!(is_read(false), "its path was not known before");
+        assert!(!is_read(false), "it is still ignored");
+        assert!(is_read(true));
+        assert!(!is_read(true), "it is trusted already");
+    }
+}

@@ -1,0 +1,42 @@
+//! The event loop of the commands that talk to a kubelet or a daemon.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use command_line::Failure;
+use tokio::runtime::{Builder, Runtime};
+
+/// An event loop on the current thread: nothing in the daemon takes long enough to need another.
+///
+/// Dropping it waits for its threads, but for a blocking call no longer than a tenth of a second.
+/// On Windows a connect is one, and hangs while a process listens and does not accept. Dropping a
+/// [`Runtime`] itself would wait for it.
+pub struct EventLoop(Option<Runtime>);
+
+/// How long the end of the threads may take. Wine loses the exit status of a process if one of its
+/// threads ends at the same moment.
+const THREADS_LIMIT: Duration = Duration::from_millis(100);
+
+/// Builds an event loop.
+pub fn build() -> Result<EventLoop, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the event loop").map_err(Failure::runtime)?;
+    Ok(EventLoop(Some(runtime)))
+}
+
+impl Deref for EventLoop {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("only drop takes the runtime")
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(THREADS_LIMIT);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What a host reports: its adapters, and in addition what only some of its libraries know.
+//!
+//! Each part may hang, so each is read on a separate thread.
+
+mod access;
+pub(crate) mod adapter_reader;
+mod background_query;
+pub(crate) mod container_processes;
+pub(crate) mod gpu_uuids;
+pub(crate) mod hcs_schemas;
+mod latest_answer;
+mod read_schedule;
+pub(crate) mod telemetry;
+
+pub use access::HostAccess;
+pub use adapter_reader::OpenSource;
+pub use gpu_uuids::{GpuUuids, ReadGpuUuids};
+pub use hcs_schemas::ReadHcsSchemas;
+pub(crate) use read_schedule::Cause;
+pub use read_schedule::HostKind;

@@ -1,0 +1,52 @@
+//! How the daemon reads its host: this host, or an inventory file.
+
+use std::path::Path;
+
+use command_line::Failure;
+
+use crate::host::adapter_reader::OpenSource;
+use crate::host::gpu_uuids::ReadGpuUuids;
+use crate::host::hcs_schemas::ReadHcsSchemas;
+use crate::host::read_schedule::HostKind;
+
+/// The access to a host. Nothing was read yet, and each part can block.
+pub struct HostAccess {
+    /// A live host or an inventory.
+    pub kind: HostKind,
+    /// The adapters.
+    pub open: OpenSource,
+    /// The schema versions of the Host Compute Service; an inventory contains them.
+    pub read_schemas: Option<ReadHcsSchemas>,
+    /// The UUIDs of NVIDIA devices; an inventory has none.
+    pub read_uuids: Option<ReadGpuUuids>,
+}
+
+impl HostAccess {
+    /// The host that the inventory at this path describes, or this host.
+    ///
+    /// # Errors
+    /// The inventory is missing or malformed.
+    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
+        let Some(path) = inventory else {
+            return Ok(HostAccess {
+                kind: HostKind::Live,
+                open: Box::new(|| command_line::open_host(None)),
+                #[cfg(windows)]
+                read_schemas: Some(std::sync::Arc::new(win32::hcs::wait_for_schemas)),
+                #[cfg(not(windows))]
+                read_schemas: None,
+                #[cfg(windows)]
+                read_uuids: Some(std::sync::Arc::new(win32::nvml::gpu_uuids)),
+                #[cfg(not(windows))]
+                read_uuids: None,
+            });
+        };
+        let source = command_line::open_host(Some(path))?;
+        Ok(HostAccess {
+            kind: HostKind::Inventory,
+            open: Box::new(|| Ok(source)),
+            read_schemas: None,
+            read_uuids: None,
+        })
+    }
+}

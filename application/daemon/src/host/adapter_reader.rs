@@ -1,0 +1,161 @@
+//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps forever.
+//!
+//! The host is read once at the start, after each burst of changes, and as the
+//! [schedule](crate::host::read_schedule) says.
+
+use std::time::Duration;
+
+use command_line::{Failure, error_chain};
+use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::host::background_query::BackgroundQuery;
+use crate::host::read_schedule::{Cause, HostKind, ReadSchedule};
+use crate::logging::RepeatedText;
+
+pub(crate) use crate::host::background_query::Activity;
+
+/// How long to wait after a change, so that a burst of changes causes one read. A change
+/// must reach the kubelet within 100 ms.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
+/// Opens the host. It runs on the thread that reads, because even that may block.
+pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
+
+/// A read of the host.
+pub(crate) struct Read {
+    /// Why the host was read.
+    pub cause: Cause,
+    /// What the host has.
+    pub result: Result<HostSnapshot, SourceError>,
+    /// How long the read took.
+    pub duration: Duration,
+}
+
+/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows has
+/// no `DXCore`. It ends if the thread that reads panics.
+pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, Failure>>;
+
+/// Opens, watches and reads the host until the result is dropped.
+#[must_use]
+pub(crate) fn start(open: OpenSource, kind: HostKind) -> (Reads, Activity) {
+    let query = BackgroundQuery::new("adapters", "the devices that are advertised do not change");
+    let activity = query.activity();
+    activity.set(ReadStep::Open.to_string());
+    let (send, reads) = mpsc::unbounded_channel();
+    tokio::spawn(read(open, kind, query, send));
+    (reads, activity)
+}
+
+type Opened = Result<(Host, Read), Failure>;
+
+async fn read(
+    open: OpenSource,
+    kind: HostKind,
+    mut query: BackgroundQuery<Opened>,
+    send: mpsc::UnboundedSender<Result<Read, Failure>>,
+) {
+    let (notify, mut changes) = watch::channel(());
+    let activity = query.activity();
+    let (mut cause, mut schedule) = (Cause::Start, ReadSchedule::new(kind));
+    query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
+    while let Some(opened) = query.end().await {
+        let (host, read) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // Without a receiver, the process is ending.
+                let _ = send.send(Err(failure));
+                return;
+            }
+        };
+        let delay = schedule.after(cause, host.is_settled(&read, kind));
+        if send.send(Ok(read)).is_err() {
+            return;
+        }
+        cause = wait(&mut changes, delay).await;
+        query.start(move || Ok(host.read(cause)));
+    }
+}
+
+/// Waits for a change or the next read of the schedule, and returns its cause.
+async fn wait(changes: &mut watch::Receiver<()>, next: Option<(Duration, Cause)>) -> Cause {
+    let scheduled = async {
+        match next {
+            Some((delay, cause)) => {
+                sleep(delay).await;
+                cause
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        // The host has a sender.
+        _ = changes.changed() => {
+            sleep(DEBOUNCE).await;
+            changes.mark_unchanged();
+            Cause::Change
+        }
+        cause = scheduled => cause,
+    }
+}
+
+/// An open host.
+struct Host {
+    source: Box<dyn AdapterSource>,
+    activity: Activity,
+    notify: watch::Sender<()>,
+    /// The failures to watch the source; `None` once it reports changes.
+    watch_failures: Option<RepeatedText>,
+}
+
+impl Host {
+    fn open(
+        open: OpenSource,
+        activity: Activity,
+        notify: watch::Sender<()>,
+    ) -> Result<Host, Failure> {
+        let mut source = open()?;
+        let steps = activity.clone();
+        source.report_steps(Box::new(move |step| steps.set(step.to_string())));
+        Ok(Host { source, activity, notify, watch_failures: Some(RepeatedText::default()) })
+    }
+
+    fn read(mut self, cause: Cause) -> (Host, Read) {
+        self.watch();
+        let began = Instant::now();
+        let result = self.source.snapshot();
+        if let Err(error) = &result {
+            self.activity.set(error_chain(error.as_ref()));
+        }
+        (self, Read { cause, result, duration: began.elapsed() })
+    }
+
+    /// Whether the host will probably not change without a notification. An inventory never does.
+    fn is_settled(&self, read: &Read, kind: HostKind) -> bool {
+        let is_steady =
+            |snapshot: &HostSnapshot| kind == HostKind::Inventory || !snapshot.is_unsettled();
+        self.watch_failures.is_none() && read.result.as_ref().is_ok_and(is_steady)
+    }
+
+    /// Watches the source, if that did not succeed before.
+    fn watch(&mut self) {
+        let Some(logged) = &mut self.watch_failures else { return };
+        let notify = self.notify.clone();
+        match self.source.watch(Box::new(move || notify.send_replace(()))) {
+            Ok(()) => self.watch_failures = None,
+            Err(error) => {
+                let error = error_chain(error.as_ref());
+                if logged.is_due(&error) {
+                    tracing::warn!(
+                        error,
+                        "cannot watch the host for changes; reading it every minute"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

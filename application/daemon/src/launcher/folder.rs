@@ -1,0 +1,149 @@
+//! The folder on the host with the files of `directx-visible`, which containers mount.
+//!
+//! Each content has a folder with its own name, which everybody may read and only administrators may
+//! change. The folders of other contents stay: the kubelet gives a container the paths of its
+//! allocation whenever it restarts, and several daemons may run on a node.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use command_line::Failure;
+use devices::LAUNCHER_FILES;
+
+/// The folder of a content and its two parents below `ProgramData` belong to this program.
+const OWN_LEVELS: usize = 3;
+
+const MISSING: &str = "set visibility.enabled of the chart, which copies directx-visible.exe and \
+     directx-visible-filter.dll to %ProgramFiles%\\directx-visible; or copy them there or beside the \
+     plugin, or set visibility: off";
+const REFUSED: &str = "remove the folder if it is a link or others may change it, and look for an antivirus program \
+     that locks the file; the plugin tries again every ten seconds";
+
+/// The folders on this host.
+pub(crate) struct LauncherFolder {
+    /// The folder with the folder of each content.
+    pub(crate) root: PathBuf,
+    /// The folders in which the files are looked for, the preferred one first.
+    pub(crate) sources: Vec<PathBuf>,
+    pub(crate) rights: Rights,
+}
+
+/// Who may use a file or a folder.
+pub(crate) struct Rights {
+    /// Lets everybody read it, and only administrators change it.
+    pub(crate) share: fn(&Path) -> io::Result<()>,
+    /// Fails if it is a link, or if others may change it.
+    pub(crate) check: fn(&Path) -> io::Result<()>,
+}
+
+impl LauncherFolder {
+    /// Makes a folder contain the files of the first source, and returns it.
+    pub(crate) fn provide(&self) -> Result<String, Failure> {
+        let files = self.source_files().map_err(|failure| failure.hint(MISSING))?;
+        let mut hasher = DefaultHasher::new();
+        files.hash(&mut hasher);
+        let folder = self.root.join(format!("{:016x}", hasher.finish()));
+        self.fill(&folder, &files).map_err(|failure| failure.hint(REFUSED))?;
+        Ok(folder.display().to_string())
+    }
+
+    /// Names and contents of the files of the first source that has those that are needed.
+    fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+        let mut problems = Vec::new();
+        for folder in &self.sources {
+            match read_files(folder) {
+                Ok(files) => return Ok(files),
+                Err(failure) => problems.push(failure.chain()),
+            }
+        }
+        Err(Failure::runtime(anyhow::Error::msg(problems.join("; "))))
+    }
+
+    fn fill(&self, folder: &Path, files: &[(&'static str, Vec<u8>)]) -> Result<(), Failure> {
+        let own: Vec<&Path> = folder.ancestors().take(OWN_LEVELS).collect();
+        for level in own.into_iter().rev() {
+            self.create(level).map_err(|error| failure("cannot use", level, error))?;
+        }
+        for (name, content) in files {
+            let path = folder.join(name);
+            self.write(&path, content).map_err(|error| failure("cannot write", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Creates a folder, if it does not exist. Users may create folders in `ProgramData`. Such a
+    /// folder is not taken over: who created it may have it open with any right.
+    fn create(&self, folder: &Path) -> io::Result<()> {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => (self.rights.check)(folder),
+            created => created.and_then(|()| (self.rights.share)(folder)),
+        }
+    }
+
+    /// Writes a file, unless it is equal. Nobody sees a part of it.
+    fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        if (self.rights.check)(path).is_ok() && fs::read(path)? == content {
+            return Ok(());
+        }
+        let folder = path.parent().unwrap_or(path);
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(content)?;
+        let new = new.into_temp_path();
+        (self.rights.share)(&new)?;
+        // Windows does not replace a file that runs, but it moves it.
+        let old = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
+        if fs::symlink_metadata(path).is_ok() {
+            fs::rename(path, &old)?;
+        }
+        Ok(new.persist(path)?)
+    }
+}
+
+/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
+///
+/// `directx-visible --install` removes the first file before it changes the others, and writes it
+/// after them, so all are of one version if the first one is the same before and after.
+fn read_files(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+    let mut files = Vec::new();
+    for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
+        let path = folder.join(name);
+        match fs::read(&path) {
+            Ok(content) => files.push((name, content)),
+            Err(error) if n >= 2 && error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(failure("cannot read", &path, error)),
+        }
+    }
+    let first = folder.join(LAUNCHER_FILES[0]);
+    if !fs::read(&first).is_ok_and(|content| content == files[0].1) {
+        return Err(failure("cannot read", &first, io::Error::other("it is being replaced")));
+    }
+    Ok(files)
+}
+
+/// The folder with the folders of this host.
+#[cfg(windows)]
+#[must_use]
+pub fn root_of_this_host() -> PathBuf {
+    let root = std::env::var("SystemRoot").ok().and_then(|root| root.parse().ok());
+    PathBuf::from(devices::launcher_root(&root.unwrap_or_default()))
+}
+
+/// Removes the folders of all contents, and says whether there were any.
+pub fn remove_all(root: &Path) -> Result<bool, Failure> {
+    let removed = match fs::remove_dir_all(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        removed => removed.map_err(|error| failure("cannot remove", root, error)),
+    };
+    // The parent stays as long as there is something in it.
+    let _ = root.parent().map(fs::remove_dir);
+    removed.map(|()| true)
+}
+
+fn failure(what: &'static str, path: &Path, error: io::Error) -> Failure {
+    Failure::runtime(anyhow::Error::new(error).context(format!("{what} {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! The daemon of a node, and what other programs need that follow its host and its configuration.
+//!
+//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads does
+//! not stop its program.
+
+#[cfg(test)]
+mod blocked_connect_tests;
+mod cdi;
+pub mod configuration;
+pub mod event_loop;
+pub mod host;
+#[cfg(all(test, windows))]
+mod hot_plug_tests;
+pub mod launcher;
+pub mod logging;
+pub mod metrics;
+pub mod monitoring;
+pub mod node_devices;
+pub mod run;
+pub mod signals;
+pub mod status;
+pub mod status_notes;

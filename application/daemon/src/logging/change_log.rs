@@ -1,0 +1,161 @@
+//! What the daemon logs about devices: changes, and what could not be read.
+
+use std::num::NonZeroU32;
+
+use devices::{
+    AdapterWarning, DeviceSet, Health, ListedDevice, ResourceDevices, WarningEffect,
+    is_driver_replaced,
+};
+
+/// Logs the differences between the set `before` and the set `after`.
+pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
+    for resource in &after.resources {
+        let old = before.and_then(|set| set.resource(&resource.spec.name));
+        if old.is_none_or(|old| counts(old) != counts(resource)) {
+            let (devices, healthy, replicas_per_device) = counts(resource);
+            tracing::info!(
+                resource = %resource.spec.name, devices, healthy, replicas_per_device,
+                "resource devices updated"
+            );
+        }
+        for entry in resource.entries() {
+            let old = old.and_then(|old| old.entry(&entry.device.id));
+            log_health(old, entry);
+            log_driver(old, entry);
+            if old.is_none() {
+                log_rejected_files(entry);
+            }
+        }
+    }
+    for skipped in &after.skipped {
+        if before.is_none_or(|set| !set.skipped.contains(skipped)) {
+            tracing::info!(
+                luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
+                "adapter skipped"
+            );
+        }
+    }
+    for rule in &after.unmatched_rules {
+        if before.is_none_or(|set| !set.unmatched_rules.contains(rule)) {
+            tracing::warn!(resource = %rule.name, "resource rule matches no device");
+        }
+    }
+}
+
+/// Logs which adapters could not be read, or only in part, unless the last snapshot had the
+/// same problem.
+pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
+    for warning in after.iter().filter(|warning| !before.contains(warning)) {
+        let AdapterWarning { luid, text, effect } = warning;
+        let skipped = *effect == WarningEffect::Skipped;
+        tracing::warn!(%luid, reason = text, skipped, "adapter could not be read completely");
+    }
+}
+
+/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.
+#[derive(Default)]
+pub struct RepeatedText {
+    text: String,
+    count: u32,
+}
+
+impl RepeatedText {
+    /// Whether to log `text` this time.
+    pub fn is_due(&mut self, text: &str) -> bool {
+        if self.text != text {
+            *self = RepeatedText { text: text.to_owned(), count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count.is_power_of_two()
+    }
+}
+
+/// Devices, healthy devices, and slots per device.
+fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
+    let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
+    (resource.entries().len(), healthy, resource.spec.sharing.replicas)
+}
+
+fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    if entry.is_removed_and_held() && !old.is_some_and(ListedDevice::is_removed_and_held) {
+        tracing::warn!(
+            device = %entry.device.id,
+            hint = "delete the pod, or bring the device back",
+            "a container holds a removed device; it stays listed as unhealthy"
+        );
+    }
+    match entry.health {
+        health if old.is_some_and(|old| old.health == health) => {}
+        Health::Unhealthy(reason) => {
+            tracing::warn!(device = %entry.device.id, %reason, "device is unhealthy");
+        }
+        Health::Healthy => {
+            tracing::info!(
+                device = %entry.device.id, luid = %entry.device.luid,
+                name = entry.device.description, "device is healthy"
+            );
+        }
+    }
+}
+
+fn log_driver(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    let Some(old) = old.filter(|old| is_driver_replaced(&old.device, &entry.device)) else {
+        return;
+    };
+    let version = |entry: &ListedDevice| entry.device.driver_version.map(|v| v.to_string());
+    let folder = |entry: &ListedDevice| {
+        entry.device.driver_store.as_ref().ok().map(|store| store.path.clone())
+    };
+    tracing::warn!(
+        device = %entry.device.id,
+        version = version(entry), previous_version = version(old),
+        folder = folder(entry), previous_folder = folder(old),
+        hint = "delete the pods that hold the device: they use the previous driver",
+        "the driver of a device was replaced"
+    );
+}
+
+fn log_rejected_files(entry: &ListedDevice) {
+    if let Some(reason) = entry.device.rejected_store() {
+        tracing::warn!(
+            device = %entry.device.id, %reason,
+            "driver store folder ignored: the device is advertised without runtime files"
+        );
+    }
+    for rejected in &entry.device.runtime_files.rejected {
+        tracing::warn!(
+            device = %entry.device.id, key = %rejected.key, value = rejected.value,
+            reason = %rejected.why, "registry value ignored: it names no usable runtime file"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logging::test_log::Log;
+    use devices::Luid;
+
+    #[test]
+    fn a_repeated_text_is_logged_more_and_more_rarely() {
+        let mut repeated = RepeatedText::default();
+        let logged: Vec<u32> = (1..=20).filter(|_| repeated.is_due("a")).collect();
+        assert_eq!(logged, [1, 2, 4, 8, 16]);
+        assert!(repeated.is_due("b") && repeated.is_due("a"));
+    }
+
+    #[test]
+    fn a_warning_is_logged_once_while_it_stays() {
+        let log = Log::start();
+        let warning = |luid| AdapterWarning {
+            luid: Luid(luid),
+            text: "the driver is being updated".to_owned(),
+            effect: WarningEffect::Skipped,
+        };
+        log_adapter_warnings(&[], &[warning(1)]);
+        log_adapter_warnings(&[warning(1)], &[warning(1), warning(2)]);
+        let text = log.text();
+        assert_eq!(text.matches("adapter could not be read").count(), 2, "{text}");
+        assert_eq!(text.matches("luid=1").count(), 1, "{text}");
+    }
+}

@@ -1,0 +1,123 @@
+//! `--listen`: metrics and probes over HTTP.
+//!
+//! They are served on a separate thread, so that no client delays the kubelet.
+//! If the port is in use, the daemon continues and retries.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use command_line::Failure;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::event_loop;
+use crate::logging::RepeatedText;
+
+use self::server::{LIFETIME, serve};
+use crate::metrics::CONTENT_TYPE;
+use crate::monitoring::scrape::Sources;
+use crate::status;
+
+mod address;
+pub(crate) mod scrape;
+mod server;
+
+pub use self::address::parse as parse_address;
+pub use self::server::{Page, page, text};
+
+/// How long to wait until listening is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long the thread of an event loop may take to show that it runs.
+const ALIVE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Starts to serve the pages.
+pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
+    let sources = Arc::new(sources);
+    serve_pages(address, "/metrics, /healthz and /readyz", move |request| {
+        Arc::clone(&sources).answer(request)
+    })
+}
+
+/// Starts to answer requests, on a separate thread. `pages` is what exists, for the log.
+///
+/// # Errors
+/// The operating system refuses the thread. A port that is in use is not an error.
+pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
+    address: SocketAddr,
+    pages: &'static str,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) -> Result<(), Failure> {
+    let event_loop = event_loop::build()?;
+    let run = move || event_loop.block_on(listen(address, pages, answer));
+    let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
+    started.map(drop).context("cannot start the thread for --listen").map_err(Failure::runtime)
+}
+
+async fn listen<F: Future<Output = Page> + Send + 'static>(
+    address: SocketAddr,
+    pages: &str,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) {
+    let mut failures = RepeatedText::default();
+    loop {
+        let ended = async { serve(bind(address, pages)?, LIFETIME, answer.clone()).await };
+        if let Err(error) = ended.await
+            && failures.is_due(&error.to_string())
+        {
+            tracing::error!(
+                %address,
+                %error,
+                hint = "stop the process that uses the port, or choose another one with --listen",
+                "cannot listen for metrics and probes; retrying"
+            );
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+fn bind(address: SocketAddr, pages: &str) -> io::Result<TcpListener> {
+    let listener = address::bind(address)?;
+    // The port may have been chosen by the operating system.
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving {pages}");
+    Ok(listener)
+}
+
+/// Whether the event loop of a program runs, which is not the one that serves this page.
+pub async fn health(event_loop: &Handle) -> Page {
+    let turn = event_loop.spawn(async {});
+    if let Ok(Ok(())) = timeout(ALIVE_LIMIT, turn).await {
+        return text(StatusCode::OK, "ok\n");
+    }
+    let reason = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
+    text(StatusCode::SERVICE_UNAVAILABLE, reason)
+}
+
+impl Sources {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
+        match request.uri().path() {
+            "/metrics" => page(StatusCode::OK, CONTENT_TYPE, self.text().await.into()),
+            "/healthz" => health(&self.event_loop).await,
+            "/readyz" => self.readiness(),
+            _ => text(StatusCode::NOT_FOUND, "no such page\n"),
+        }
+    }
+
+    /// Whether a kubelet has the current list of every resource, otherwise the reason.
+    fn readiness(&self) -> Page {
+        let now = tokio::time::Instant::now();
+        let readiness = self.readiness.borrow().clone();
+        let (status, first) = if readiness.is_ready() {
+            (StatusCode::OK, "ready\n")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        };
+        text(status, first.to_owned() + &status::status_lines(readiness.report(now)))
+    }
+}

@@ -1,0 +1,110 @@
+//! What `/metrics` shows: the metrics of the daemon, and what is known of the devices at the
+//! moment of a scrape.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use crate::metrics::{Holder, Scrape, render};
+use device_plugin::Readiness;
+use device_plugin::pod_resources::{Attribution, PodAttribution};
+use devices::{DeviceSet, Luid};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use win32::container_processes::ContainerName;
+
+use crate::configuration::ReloadStatus;
+use crate::host::container_processes::ContainerProcesses;
+use crate::host::telemetry::DeviceTelemetry;
+use crate::logging::output;
+use crate::node_devices::published_devices::PublishedDevices;
+
+/// Where the values of a scrape and of the probes come from.
+pub(crate) struct Sources {
+    /// The event loop that serves the kubelet.
+    pub(crate) event_loop: Handle,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) devices: PublishedDevices,
+    pub(crate) reloads: watch::Receiver<ReloadStatus>,
+    /// The name of the node.
+    pub(crate) host_name: String,
+    /// Who holds the devices.
+    pub(crate) pods: Arc<PodAttribution>,
+    pub(crate) processes: ContainerProcesses,
+    /// What the devices do.
+    pub(crate) telemetry: DeviceTelemetry,
+}
+
+impl Sources {
+    /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
+    pub(crate) async fn text(&self) -> String {
+        let pods = self.pods.current(self.devices.last_allocation()).await.ok();
+        let devices = self.devices.set();
+        let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
+        let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
+        let luids = devices.resources.iter().flat_map(|resource| resource.entries());
+        let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
+        let luids: Vec<Luid> = luids.into_iter().collect();
+        let containers = holders.iter().flatten().map(|holder| ContainerName {
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            container: holder.container.clone(),
+        });
+        let (processes, telemetry) =
+            tokio::join!(self.processes.current(containers.collect()), self.telemetry.get(luids),);
+        // Whoever changes them must not wait for the text.
+        let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
+        let scrape = Scrape {
+            host_name: &self.host_name,
+            version: env!("CARGO_PKG_VERSION"),
+            devices: &devices,
+            telemetry: telemetry.as_ref().map(|(values, age)| (&**values, *age)),
+            holders: holders.as_deref(),
+            processes: &processes,
+            readiness: &readiness,
+            reloads: &reloads,
+            log_lines_dropped: output::dropped_lines(),
+            readings: &self.readings().await,
+        };
+        render(&self.devices.metrics, &scrape)
+    }
+
+    /// The slots of `own` resources that containers hold.
+    fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
+        let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
+        let is_outdated = |resource: &str, slot: &str| {
+            resource.parse().is_ok_and(|name| self.devices.is_outdated(set, &name, slot))
+        };
+        held.map(|(resource, slot, holder)| Holder {
+            resource: resource.to_owned(),
+            slot: slot.to_owned(),
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            pod_uid: pods.pod_uid(holder).map(str::to_owned),
+            container: holder.container.clone(),
+            outdated: is_outdated(resource, slot),
+        })
+        .collect()
+    }
+
+    /// How often the kubelet, the host and the drivers did not answer.
+    async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let pods = self.pods.failures().await.into_iter();
+        let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
+        let of = |source| move |(reason, failures)| (source, reason, failures);
+        let processes = self.processes.failures().map(of("processes"));
+        let telemetry = self.telemetry.failures().map(of("telemetry"));
+        pods.chain(processes).chain(telemetry).collect()
+    }
+}
+
+/// The name of the node: `NODE_NAME`, which manifests set, otherwise the computer's name.
+pub(crate) fn host_name() -> String {
+    let names = ["NODE_NAME", "COMPUTERNAME", "HOSTNAME"];
+    let name = names.into_iter().find_map(|name| std::env::var(name).ok());
+    name.filter(|name| !name.is_empty())
+        .or_else(|| {
+            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+            Some(name.trim().to_owned())
+        })
+        .unwrap_or_default()
+}

@@ -1,0 +1,450 @@
+//! The devices of the node: the current device set, updated when the host changes.
+//!
+//! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
+//! devices, the devices that containers hold and changes of the configuration, each from a separate
+//! thread that may hang. It is the only writer of the published [`DeviceSet`], and of the resources
+//! with the encoded list of each.
+
+mod advertised_resource;
+pub(crate) mod device_holders;
+mod outdated_drivers;
+pub(crate) mod published_devices;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use command_line::Failure;
+use device_plugin::pod_resources::Attribution;
+use device_plugin::{AdvertisedDevice, DeviceList, Served};
+use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout};
+
+use crate::cdi;
+use crate::configuration::{ConfigChange, ConfigReload};
+use crate::host::Cause;
+use crate::host::HostAccess;
+use crate::host::adapter_reader::{self, Activity, Read, Reads};
+use crate::host::gpu_uuids::GpuUuidReader;
+use crate::host::hcs_schemas::HcsSchemaReader;
+use crate::launcher::NodeLauncher;
+use crate::logging::{self, RepeatedText};
+use crate::node_devices::advertised_resource::AdvertisedResource;
+use crate::node_devices::device_holders::{AskHolders, DeviceHolders};
+use crate::node_devices::outdated_drivers::OutdatedDrivers;
+use crate::node_devices::published_devices::PublishedDevices;
+use crate::status::pod_uid;
+use crate::status_notes::StatusNotes;
+
+pub use advertised_resource::plan_on_this_machine;
+
+/// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
+/// If the daemon did not wait, the kubelet would show no devices for a moment after each
+/// restart of the daemon.
+const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
+
+/// The writer of the device set.
+pub struct NodeDevices {
+    catalog: Catalog,
+    reads: Reads,
+    schema_reader: HcsSchemaReader,
+    uuid_reader: GpuUuidReader,
+    holders: DeviceHolders,
+    outdated: OutdatedDrivers,
+    launcher: NodeLauncher,
+    /// Whether this program writes the CDI specification.
+    provides_cdi: bool,
+    /// The newest snapshot, with what the other readers returned; empty before the first.
+    snapshot: HostSnapshot,
+    /// The schemas of a live host, once it has returned them.
+    schemas: Option<Vec<HcsSchema>>,
+    failures: RepeatedText,
+    origin: Instant,
+    published: PublishedDevices,
+    /// In the order of the catalog.
+    resources: Vec<Arc<AdvertisedResource>>,
+    served: watch::Sender<Served>,
+    configuration: ConfigReload,
+}
+
+impl NodeDevices {
+    /// Starts to read `host`, and publishes its devices if they are known within a short time.
+    /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
+    pub async fn start(catalog: Catalog, host: HostAccess) -> Result<NodeDevices, Failure> {
+        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
+    }
+
+    async fn start_within(
+        grace: Duration,
+        catalog: Catalog,
+        host: HostAccess,
+    ) -> Result<NodeDevices, Failure> {
+        let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
+        let first = timeout(grace, reads.recv()).await;
+        let mut devices = NodeDevices::new(catalog, reads, activity);
+        devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
+        devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
+        match first {
+            Ok(read) => devices.apply_read(received(read)?)?,
+            Err(_elapsed) => {
+                let pending = devices.published.pending();
+                tracing::warn!(pending, "advertising no devices until they are known");
+            }
+        }
+        Ok(devices)
+    }
+
+    /// Publishes the set of a snapshot that never changes.
+    pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, Failure> {
+        let (_, reads) = mpsc::unbounded_channel();
+        let mut devices = NodeDevices::new(catalog, reads, Activity::default());
+        let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
+        devices.apply_read(read)?;
+        Ok(devices)
+    }
+
+    /// Publishes a set without devices.
+    fn new(catalog: Catalog, reads: Reads, activity: Activity) -> NodeDevices {
+        let snapshot = HostSnapshot::default();
+        let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
+        let mut devices = NodeDevices {
+            published: PublishedDevices::unknown(set, activity),
+            catalog,
+            reads,
+            schema_reader: HcsSchemaReader::new(None),
+            uuid_reader: GpuUuidReader::new(None),
+            holders: DeviceHolders::unknown(),
+            outdated: OutdatedDrivers::default(),
+            launcher: NodeLauncher::new(None),
+            provides_cdi: false,
+            snapshot,
+            schemas: None,
+            failures: RepeatedText::default(),
+            origin: Instant::now(),
+            resources: Vec::new(),
+            served: watch::Sender::default(),
+            configuration: ConfigReload::none(),
+        };
+        devices.resources = devices.resources_of(&devices.published.set());
+        devices.serve_resources();
+        devices
+    }
+
+    /// Follows changes of the configuration from now on.
+    pub fn follow(&mut self, configuration: ConfigReload) {
+        self.configuration = configuration;
+        self.serve_notes();
+    }
+
+    /// Asks from now on which devices containers hold, before it drops removed ones.
+    pub(crate) fn ask_holders(&mut self, ask: AskHolders) {
+        self.holders = DeviceHolders::new(ask);
+    }
+
+    /// Provides `directx-visible` from now on.
+    #[cfg(any(windows, test))]
+    pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
+        self.launcher = launcher;
+        self.update_launcher();
+        self.serve_notes();
+    }
+
+    /// Writes the CDI specification from now on, if containers get its device. It is written again with
+    /// each set, so at the latest with the next safety read.
+    pub(crate) fn provide_cdi(&mut self) {
+        self.provides_cdi = true;
+        self.update_cdi(&self.published.set());
+    }
+
+    fn update_cdi(&self, set: &DeviceSet) {
+        if !self.provides_cdi {
+            return;
+        }
+        let problem = cdi::provide_for(set).err().map(|failure| failure.chain());
+        if let Some(error) = &problem {
+            tracing::error!(error, "containers cannot start");
+        }
+        self.published.set_cdi_problem(problem);
+    }
+
+    /// The resources, with their lists.
+    #[must_use]
+    pub fn served(&self) -> watch::Receiver<Served> {
+        self.served.subscribe()
+    }
+
+    /// The current set and its changes; `None` until the devices are known.
+    #[must_use]
+    pub fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
+        self.published.known_sets()
+    }
+
+    /// The current set.
+    #[must_use]
+    pub fn set(&self) -> Arc<DeviceSet> {
+        self.published.set()
+    }
+
+    /// The published set and what is known about it.
+    pub(crate) fn published(&self) -> PublishedDevices {
+        self.published.clone()
+    }
+
+    /// Follows the host and the configuration, and drops removed devices, until that is no longer
+    /// possible.
+    pub async fn run(mut self) -> Failure {
+        loop {
+            if let Err(error) = self.follow_next().await {
+                return error;
+            }
+            self.serve_notes();
+        }
+    }
+
+    /// Waits for the next change of what the set depends on, and applies it.
+    async fn follow_next(&mut self) -> Result<(), Failure> {
+        let deadlines = [self.published.set().deadline(), self.outdated.due];
+        let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
+        let review_due = review_due.map(|Moment(at)| self.origin + at);
+        tokio::select! {
+            read = self.reads.recv() => {
+                self.apply_read(received(read)?)?;
+            }
+            schemas = self.schema_reader.next() => {
+                self.snapshot.host.hcs_schemas.clone_from(&schemas);
+                self.schemas = Some(schemas);
+                self.advance();
+            }
+            uuids = self.uuid_reader.next() => {
+                self.snapshot.gpu_uuids = uuids;
+                self.advance();
+            }
+            holders = self.holders.next() => self.review(holders.as_deref()),
+            () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
+            () = reached(self.launcher.retry_at) => self.update_launcher(),
+            change = self.configuration.next() => match change {
+                ConfigChange::Ended => {
+                    let error = anyhow!("the thread that follows the configuration panicked");
+                    return Err(Failure::runtime(error));
+                }
+                change => self.apply_configuration(change),
+            },
+        }
+        Ok(())
+    }
+
+    /// Publishes the set of a new snapshot. After a failed read the current devices stay.
+    fn apply_read(&mut self, read: Read) -> Result<(), Failure> {
+        let snapshot = match read.result {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                self.published.metrics.discovery_failed();
+                let error = command_line::error_chain(error.as_ref());
+                if self.failures.is_due(&error) {
+                    tracing::error!(error, "cannot read adapters; keeping the current devices");
+                }
+                return Ok(());
+            }
+        };
+        self.published.metrics.discovered(read.duration);
+        self.failures = RepeatedText::default();
+        logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
+        if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
+            tracing::info!("a safety read found a change that was not reported");
+        }
+        self.uuid_reader.request(&snapshot.adapters);
+        let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
+        self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
+        if let Some(schemas) = &self.schemas {
+            self.snapshot.host.hcs_schemas.clone_from(schemas);
+        }
+        if self.published.pending().is_some() {
+            return self.publish_first();
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
+    fn publish_first(&mut self) -> Result<(), Failure> {
+        let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
+        logging::log_changes(None, &set);
+        self.publish(set, lists.into_iter().map(Ok));
+        self.published.set_known();
+        self.outdated.set_published(&self.published, self.now());
+        Ok(())
+    }
+
+    /// Provides `directx-visible` again. Containers get it only if that succeeds.
+    fn update_launcher(&mut self) {
+        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
+        self.advance();
+    }
+
+    /// Applies a valid configuration.
+    fn apply_configuration(&mut self, change: ConfigChange) {
+        if let ConfigChange::Valid(config) = change {
+            let catalog = Catalog::new(config.policy.clone());
+            // The files exist before a container can get them.
+            self.snapshot.host.launcher_folder = self.launcher.update(&catalog);
+            match self.reconfigure(catalog) {
+                Ok(()) => self.configuration.applied(*config),
+                Err(error) => {
+                    self.configuration.rejected(&error);
+                    self.update_launcher();
+                }
+            }
+        }
+    }
+
+    /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
+    /// nothing if the kubelet would refuse a list.
+    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), Failure> {
+        let before = self.published.set();
+        let set = before.reconfigured(catalog.offer(&self.snapshot));
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
+        if self.published.pending().is_none() {
+            logging::log_changes(Some(&before), &set);
+        }
+        for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
+            self.published.metrics.remove_resource(removed.spec.name.as_str());
+        }
+        self.catalog = catalog;
+        self.resources = self.resources_of(&set);
+        // A new resource has its list before it is registered.
+        self.publish(set, lists.into_iter().map(Ok));
+        self.serve_resources();
+        Ok(())
+    }
+
+    /// Publishes the set that follows from the newest snapshot and the time.
+    fn advance(&mut self) {
+        if self.published.pending().is_some() {
+            return;
+        }
+        let before = self.published.set();
+        let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
+        self.publish_next(&before, set);
+        self.outdated.set_published(&self.published, self.now());
+    }
+
+    /// Publishes the set without the removed devices whose time is up, and reports containers
+    /// that use a driver which was replaced.
+    fn review(&mut self, holders: Option<&Attribution>) {
+        let held = holders.map(|holders| {
+            HeldDevices::of_slots(holders.iter().map(|(resource, slot, _)| (resource, slot)))
+        });
+        let before = self.published.set();
+        let set = before.reviewed(held.as_ref(), self.now());
+        self.publish_next(&before, set);
+        self.outdated.report(holders, &self.published, self.now());
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.origin.elapsed())
+    }
+
+    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse keeps
+    /// its list.
+    fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
+        logging::log_changes(Some(before), &set);
+        let lists: Vec<_> = lists(&set).collect();
+        self.publish(set, lists);
+    }
+
+    fn publish(
+        &self,
+        set: DeviceSet,
+        lists: impl IntoIterator<Item = Result<DeviceList, Failure>>,
+    ) {
+        self.update_cdi(&set);
+        // The set goes first, so that a new list can be allocated from as soon as it is seen.
+        self.published.publish(set);
+        for (resource, list) in self.resources.iter().zip(lists) {
+            match list {
+                Ok(list) => resource.publish(list),
+                Err(failure) => {
+                    let error = failure.chain();
+                    tracing::error!(error, "device list too large; keeping the previous list");
+                }
+            }
+        }
+    }
+
+    /// The resources of `set`; those that exist already are the same objects.
+    fn resources_of(&self, set: &DeviceSet) -> Vec<Arc<AdvertisedResource>> {
+        let existing = |spec| self.resources.iter().find(|resource| resource.is(spec)).cloned();
+        let new = |spec| AdvertisedResource::new(spec, &self.published);
+        let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
+        set.resources.iter().map(|devices| resource(&devices.spec)).collect()
+    }
+
+    /// Hands to the supervisor what an administrator should know, if it has changed.
+    fn serve_notes(&self) {
+        let notes = StatusNotes {
+            rejected_configuration: self.configuration.last_error(),
+            notices: self.launcher.problem.iter().cloned().collect(),
+            outdated: self.outdated.containers.clone().map(Vec::from_iter),
+            pod_uid: pod_uid(),
+        }
+        .notes();
+        self.served.send_if_modified(|served| {
+            let changed = served.notes != notes;
+            served.notes = notes;
+            changed
+        });
+    }
+
+    /// Hands the resources to the supervisor.
+    fn serve_resources(&self) {
+        let resources =
+            self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn device_plugin::Resource>);
+        self.served.send_modify(|served| served.resources = resources.collect());
+    }
+}
+
+/// Waits until this time, or forever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next of the [`Reads`].
+fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
+    let panicked = || anyhow!("the thread that reads adapters ended unexpectedly");
+    read.ok_or_else(|| Failure::runtime(panicked()))?
+}
+
+/// The list of each resource, or the error that the kubelet would refuse it.
+fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
+    set.resources.iter().map(|resource| {
+        let slots = resource.slots().map(|slot| {
+            let mut device = AdvertisedDevice::healthy(slot.id.to_string());
+            device.healthy = slot.health.is_healthy();
+            device.numa_nodes.extend(slot.numa_node);
+            device
+        });
+        DeviceList::new(slots).map_err(|error| {
+            let resource = &resource.spec.name;
+            Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
+                .hint(
+                    "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
+                     devices over several resources with `resources:`",
+                )
+        })
+    })
+}
+
+#[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
+mod reconfiguration_tests;
+#[cfg(test)]
+mod removal_tests;
+#[cfg(test)]
+mod tests;

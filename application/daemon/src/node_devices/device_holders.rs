@@ -1,0 +1,152 @@
+//! Which devices containers hold, asked when the grace period of a removed device has expired, and
+//! while containers use a driver that was replaced.
+//!
+//! The answers are shared with the metrics. However many devices disappear, the kubelet is asked at
+//! most once a second.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use device_plugin::pod_resources::{Attribution, FailureReason, PodAttribution};
+use tokio::time::{Instant, sleep};
+
+/// When to ask again if the kubelet did not answer: as often as its answers are renewed.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The holders, or why the kubelet does not report them.
+pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
+
+/// What is not known yet.
+type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Asks which devices are held, for a node whose last allocation was at this time.
+pub(crate) type AskHolders = Box<dyn Fn(Option<Instant>) -> Later<Answer> + Send + Sync>;
+
+/// Asks the kubelet.
+pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
+    Box::new(move |last_allocation| {
+        let pods = Arc::clone(&pods);
+        Box::pin(async move { pods.current(last_allocation).await })
+    })
+}
+
+/// The question and its answer.
+pub(crate) struct DeviceHolders {
+    ask: Arc<AskHolders>,
+    /// The answer that is awaited.
+    answer: Option<Later<Option<Arc<Attribution>>>>,
+}
+
+impl DeviceHolders {
+    /// Without a kubelet to ask: the answer is always `None`.
+    pub(crate) fn unknown() -> DeviceHolders {
+        let missing = || std::future::ready(Err(FailureReason::Missing));
+        DeviceHolders::new(Box::new(move |_| Box::pin(missing())))
+    }
+
+    /// A question that `ask` answers.
+    pub(crate) fn new(ask: AskHolders) -> DeviceHolders {
+        DeviceHolders { ask: Arc::new(ask), answer: None }
+    }
+
+    /// Whether an answer is awaited.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Asks. A kubelet that does not answer now is asked again.
+    pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
+        let ask = Arc::clone(&self.ask);
+        self.answer = Some(Box::pin(async move {
+            loop {
+                match ask(last_allocation).await {
+                    Ok(holders) => return Some(holders),
+                    Err(FailureReason::Missing | FailureReason::Refused) => return None,
+                    Err(_) => sleep(PAUSE).await,
+                }
+            }
+        }));
+    }
+
+    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was asked.
+    /// Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
+        let Some(answer) = &mut self.answer else { return std::future::pending().await };
+        let holders = answer.await;
+        self.answer = None;
+        holders
+    }
+}
+
+/// A pod that holds each of these slots of a resource.
+#[cfg(test)]
+pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
+    use device_plugin::pod_resources::Holder;
+    let name = || "x".to_owned();
+    let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
+    let held = |(resource, slot): &(&str, &str)| {
+        ((*resource).to_owned(), (*slot).to_owned(), Arc::new(holder()))
+    };
+    slots.iter().map(held).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    fn held() -> Arc<Attribution> {
+        Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))
+    }
+
+    fn asking(answer: impl Fn() -> Option<Answer> + Send + Sync + 'static) -> DeviceHolders {
+        let answer = move || std::future::ready(answer().unwrap());
+        DeviceHolders::new(Box::new(move |_| Box::pin(answer())))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_kubelet_nothing_is_known() {
+        let mut holders = DeviceHolders::unknown();
+        let unasked = tokio::time::timeout(Duration::from_hours(1), holders.next()).await;
+        assert!(unasked.is_err());
+        holders.ask(None);
+        assert!(holders.is_asked());
+        assert_eq!(holders.next().await, None);
+        assert!(!holders.is_asked());
+    }
+
+    /// A busy kubelet answers later than half a second after the question.
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_that_does_not_answer_is_asked_again() {
+        use FailureReason::{Exhausted, Other, Timeout};
+        let answers = [Err(Timeout), Err(Exhausted), Err(Other), Ok(held())].into_iter();
+        let answers = Mutex::new(answers);
+        let mut holders = asking(move || answers.lock().unwrap().next());
+        holders.ask(None);
+        // Whoever waits may do something else in between.
+        while tokio::time::timeout(PAUSE / 2, holders.next()).await.is_err() {
+            assert!(holders.is_asked());
+        }
+        assert!(!holders.is_asked());
+    }
+
+    /// It never reports holders, so only the grace period decides.
+    #[tokio::test]
+    async fn a_kubelet_that_refuses_is_not_asked_again() {
+        for reason in [FailureReason::Missing, FailureReason::Refused] {
+            let mut holders = asking(move || Some(Err(reason)));
+            holders.ask(None);
+            assert_eq!(holders.next().await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_does_not_exist_answers_that_nothing_is_known() {
+        let path = if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
+        let ask = ask_kubelet(Arc::new(PodAttribution::new(path.into())));
+        let mut holders = DeviceHolders::new(ask);
+        holders.ask(None);
+        assert_eq!(holders.next().await, None);
+    }
+}

@@ -1,0 +1,120 @@
+//! The published device set, which every stream and every call reads.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::metrics::PluginMetrics;
+use devices::{AllocatedDrivers, DeviceSet, OutdatedSlot, ResourceDevices, ResourceName};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::host::adapter_reader::Activity;
+
+/// The published set.
+#[derive(Clone)]
+pub(crate) struct PublishedDevices {
+    /// The set from the first snapshot on.
+    known: watch::Sender<Option<Arc<DeviceSet>>>,
+    /// What the reader of the host is doing.
+    activity: Activity,
+    /// What happens to the devices is counted here.
+    pub(crate) metrics: PluginMetrics,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    set: Arc<DeviceSet>,
+    last_allocation: Option<Instant>,
+    allocated_drivers: AllocatedDrivers,
+    /// Why the CDI specification could not be written.
+    cdi_problem: Option<String>,
+}
+
+impl PublishedDevices {
+    /// Publishes a set before the first snapshot, while the reader is doing `activity`.
+    pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
+        let state = State {
+            set: Arc::new(set),
+            last_allocation: None,
+            allocated_drivers: AllocatedDrivers::default(),
+            cdi_problem: None,
+        };
+        let (metrics, state) = (PluginMetrics::default(), Arc::new(Mutex::new(state)));
+        PublishedDevices { known: watch::Sender::new(None), activity, metrics, state }
+    }
+
+    /// The current set.
+    pub(crate) fn set(&self) -> Arc<DeviceSet> {
+        Arc::clone(&self.state().set)
+    }
+
+    /// Replaces the set.
+    pub(crate) fn publish(&self, set: DeviceSet) {
+        let set = Arc::new(set);
+        let mut state = self.state();
+        state.allocated_drivers.follow(&set);
+        state.set = Arc::clone(&set);
+        if self.pending().is_none() {
+            self.known.send_replace(Some(set));
+        }
+    }
+
+    /// Why the CDI specification could not be written; `None` if it is there, or not needed.
+    pub(crate) fn cdi_problem(&self) -> Option<String> {
+        self.state().cdi_problem.clone()
+    }
+
+    /// Replaces the problem with the CDI specification.
+    pub(crate) fn set_cdi_problem(&self, problem: Option<String>) {
+        self.state().cdi_problem = problem;
+    }
+
+    /// The current set and its changes; `None` until the devices are known.
+    pub(crate) fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
+        self.known.subscribe()
+    }
+
+    /// Why the devices are not known yet; `None` if they are.
+    pub(crate) fn pending(&self) -> Option<String> {
+        let is_known = self.known.borrow().is_some();
+        let pending = || format!("the first discovery has not completed: {}", self.activity.text());
+        (!is_known).then(pending)
+    }
+
+    /// Records that these slots of the resource were allocated now.
+    pub(crate) fn allocated(&self, resource: &ResourceDevices, slots: &[String]) {
+        let mut state = self.state();
+        state.allocated_drivers.record(resource, slots.iter().map(String::as_str));
+        state.last_allocation = Some(Instant::now());
+    }
+
+    /// Whether a slot was allocated with another driver than its device has in `set`.
+    pub(crate) fn is_outdated(&self, set: &DeviceSet, resource: &ResourceName, slot: &str) -> bool {
+        self.state().allocated_drivers.outdated_slot(set, resource, slot).is_some()
+    }
+
+    /// The slots that were allocated with another driver than their device has.
+    pub(crate) fn outdated_slots(&self) -> Vec<OutdatedSlot> {
+        let set = self.set();
+        self.state().allocated_drivers.outdated(&set)
+    }
+
+    /// Forgets the allocation of a slot, because its container has ended.
+    pub(crate) fn forget_allocation(&self, resource: &ResourceName, slot: &str) {
+        self.state().allocated_drivers.forget(resource, slot);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When devices were allocated the last time.
+    pub(crate) fn last_allocation(&self) -> Option<Instant> {
+        self.state().last_allocation
+    }
+
+    /// The devices are known from now on.
+    pub(crate) fn set_known(&self) {
+        self.known.send_replace(Some(self.set()));
+    }
+}

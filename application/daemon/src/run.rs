@@ -1,0 +1,135 @@
+//! Runs the daemon.
+//!
+//! It registers every resource of the configuration and serves them until it receives a
+//! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
+//! follows the host and the configuration, and the supervisor follows the kubelet. The end of either
+//! ends both.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use command_line::Failure;
+use command_line::options::Input;
+use config::Config;
+use device_plugin::pod_resources::{PodAttribution, default_endpoint};
+use device_plugin::{DevicePlugin, default_device_plugin_dir};
+use devices::{Catalog, DriverModel};
+
+use crate::configuration::{self, ConfigReload, ConfigSource};
+use crate::event_loop::{self, EventLoop};
+#[cfg(windows)]
+use crate::host::HostKind;
+use crate::host::container_processes::ContainerProcesses;
+use crate::host::{HostAccess, telemetry};
+#[cfg(windows)]
+use crate::launcher;
+use crate::monitoring;
+use crate::monitoring::scrape::{self, Sources};
+use crate::node_devices::NodeDevices;
+use crate::node_devices::device_holders::ask_kubelet;
+use crate::signals;
+
+/// What a daemon is started with.
+#[derive(Debug)]
+pub struct Settings {
+    /// The driver models to advertise; none: those of the configuration.
+    pub driver_models: Vec<DriverModel>,
+    /// Where configuration and adapters come from.
+    pub input: Input,
+    /// The kubelet's device plugin directory; `None`: as configured.
+    pub device_plugin_dir: Option<PathBuf>,
+    /// The address of metrics and probes; `None`: they are not served.
+    pub listen: Option<SocketAddr>,
+    /// The endpoint of the kubelet's `PodResources` API; `None`: the kubelet's default.
+    pub pod_resources: Option<PathBuf>,
+}
+
+/// A daemon that is ready to run: its options and configuration are valid.
+pub struct Daemon {
+    event_loop: EventLoop,
+    host: HostAccess,
+    config: Config,
+    source: ConfigSource,
+    listen: Option<SocketAddr>,
+    pod_resources: PathBuf,
+}
+
+impl Daemon {
+    /// Reads the inventory, if there is one, and the configuration.
+    ///
+    /// # Errors
+    /// One of them is missing or invalid.
+    pub fn prepare(settings: Settings) -> Result<Daemon, Failure> {
+        let Settings { driver_models, input, device_plugin_dir, listen, pod_resources } = settings;
+        let source = ConfigSource::new(&driver_models, input.config, device_plugin_dir);
+        Ok(Daemon {
+            event_loop: event_loop::build()?,
+            host: HostAccess::of(input.inventory.as_deref())?,
+            config: source.read().result?,
+            source,
+            listen,
+            pod_resources: pod_resources.unwrap_or_else(default_endpoint),
+        })
+    }
+
+    /// Runs the daemon until it receives a shutdown signal.
+    pub fn run(self) -> Result<(), Failure> {
+        let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
+        let _entered = event_loop.enter();
+        // Before the first log line: whoever has seen one may ask for a shutdown.
+        let signal = signals::shutdown_signal(true)?;
+        configuration::log(&config);
+        let catalog = Catalog::new(config.policy.clone());
+        let directory = config.device_plugin_dir.clone();
+        let directory = directory.unwrap_or_else(default_device_plugin_dir);
+        let kind = host.kind;
+        let telemetry = telemetry::of(kind);
+        let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
+        let pods = Arc::new(PodAttribution::new(pod_resources));
+        devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
+        devices.provide_cdi();
+        #[cfg(windows)]
+        if kind == HostKind::Live {
+            devices.provide_launcher(launcher::of_this_host());
+        }
+        let reload = ConfigReload::start(source, config)?;
+        let plugin = DevicePlugin::following(&directory, devices.served());
+        if let Some(address) = listen {
+            let sources = Sources {
+                event_loop: event_loop.handle().clone(),
+                readiness: plugin.readiness(),
+                devices: devices.published(),
+                reloads: reload.status(),
+                host_name: scrape::host_name(),
+                pods,
+                processes: ContainerProcesses::of_host(),
+                telemetry,
+            };
+            monitoring::start(address, sources)?;
+        }
+        devices.follow(reload);
+        event_loop.block_on(serve(devices, plugin, &directory, signal))
+    }
+}
+
+async fn serve(
+    devices: NodeDevices,
+    plugin: DevicePlugin,
+    directory: &Path,
+    signal: impl Future<Output = &'static str>,
+) -> Result<(), Failure> {
+    let shutdown = async {
+        let signal = signal.await;
+        tracing::info!(signal, "shutting down");
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        directory = %directory.display(),
+        "starting"
+    );
+    tokio::select! {
+        ended = plugin.with_graceful_shutdown(shutdown).run() => ended.map_err(Failure::runtime),
+        ended = devices.run() => Err(ended),
+    }
+}

@@ -1,0 +1,80 @@
+//! The signals of the operating system to shut down, and to read the configuration again.
+
+use std::io;
+
+#[cfg(unix)]
+use crate::configuration;
+use anyhow::Context as _;
+use command_line::Failure;
+
+/// Completes with the name of the signal when this process is to shut down. The handlers are installed
+/// when this function returns.
+///
+/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded` read
+/// it again, and shuts down any other.
+pub fn shutdown_signal(is_reloaded: bool) -> Result<impl Future<Output = &'static str>, Failure> {
+    signal(is_reloaded).context("cannot listen for shutdown signals").map_err(Failure::runtime)
+}
+
+/// SIGTERM, SIGINT or SIGHUP.
+#[cfg(unix)]
+fn signal(is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return "SIGTERM",
+                _ = interrupt.recv() => return "SIGINT",
+                _ = hangup.recv() => {
+                    if !is_reloaded {
+                        return "SIGHUP";
+                    }
+                    tracing::info!(signal = "SIGHUP", "reading the configuration again");
+                    configuration::read_again();
+                }
+            }
+        }
+    })
+}
+
+/// Ctrl-C, Ctrl-Break, close, shutdown, or a stop of the service.
+///
+/// - containerd stops a `HostProcess` container with a thread at `CtrlRoutine` of kernel32.dll in
+///   each of its processes (`internal/jobcontainers` of hcsshim), which calls the handlers with
+///   `CTRL_SHUTDOWN_EVENT`. Windows itself does not send this event to processes that have loaded
+///   gdi32.dll or user32.dll (`SetConsoleCtrlHandler` of the console API), and the D3DKMT functions
+///   are in gdi32.dll. So a shutdown of Windows ends a process that is not a service without a
+///   notice.
+/// - There is no handler for `CTRL_LOGOFF_EVENT`: services and other processes of session 0
+///   receive it when any user logs off, and must keep running (`HandlerRoutine`; the option `-Xrs`
+///   of Java exists for this).
+#[cfg(windows)]
+fn signal(_is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
+    use tokio::signal::windows;
+    let mut c = windows::ctrl_c()?;
+    let mut pause = windows::ctrl_break()?;
+    let mut close = windows::ctrl_close()?;
+    let mut shutdown = windows::ctrl_shutdown()?;
+    Ok(async move {
+        tokio::select! {
+            _ = c.recv() => "Ctrl-C",
+            _ = pause.recv() => "Ctrl-Break",
+            _ = close.recv() => "close",
+            _ = shutdown.recv() => "shutdown",
+            () = SERVICE_STOP.notified() => "service stop",
+        }
+    })
+}
+
+#[cfg(windows)]
+static SERVICE_STOP: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
+/// Completes the shutdown signal, also one that is created later: the service manager stops this
+/// process.
+#[cfg(windows)]
+pub fn request_service_stop() {
+    SERVICE_STOP.notify_one();
+}

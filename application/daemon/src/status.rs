@@ -1,0 +1,286 @@
+//! What the daemons of a node report about themselves, as JSON and as text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport};
+use devices::printable::printable;
+use serde::Serialize;
+
+use crate::status_notes::{OutdatedContainer, StatusNotes};
+
+/// The UID of the pod of this process, or nothing. The daemon and its probes have it in common; in a
+/// `HostProcess` container, they have little else that another pod on the node has not.
+#[must_use]
+pub fn pod_uid() -> String {
+    std::env::var("POD_UID").unwrap_or_default()
+}
+
+/// The order by which the best of several daemons is chosen. One that waits for another daemon says
+/// nothing about the kubelet.
+fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
+    let phase = resource.phase();
+    (resource.is_ready(), phase != Phase::WaitingForOtherDaemon, phase)
+}
+
+/// The JSON document: what the daemons answered.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Whether a daemon answered, and the kubelet received the lists of all its resources.
+    pub ready: bool,
+    /// Whether a daemon answered, ready or not.
+    pub live: bool,
+    /// Of several daemons with the same resource the best counts, since the old daemon of a rolling
+    /// update still runs when the new one is ready.
+    resources: Vec<View>,
+    /// The paths of the sockets that a daemon listens on without answering in time.
+    busy_sockets: Vec<String>,
+    /// The paths of the sockets of daemons that wait until another daemon has ended.
+    waiting_sockets: Vec<String>,
+    /// Why the newest configuration is not active; the previous one is.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    rejected_configurations: BTreeSet<String>,
+    /// What an administrator should know.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    notices: BTreeSet<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View {
+    name: String,
+    ready: bool,
+    state: &'static str,
+    waiting_ms: u64,
+    last_error: String,
+    /// Why the devices are not known yet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pending: String,
+}
+
+impl View {
+    fn of(resource: &ResourceStatus) -> View {
+        View {
+            name: resource.name.clone(),
+            ready: resource.is_ready(),
+            state: match resource.phase() {
+                Phase::Starting => "starting",
+                Phase::WaitingForKubelet => "waiting for the kubelet",
+                Phase::Registered => {
+                    "registered; the kubelet has not requested the device list yet"
+                }
+                Phase::Ready if !resource.is_ready() => "the kubelet received an empty device list",
+                Phase::Ready => "the kubelet received the device list",
+                Phase::WaitingForOtherDaemon => "waiting for another daemon",
+            },
+            waiting_ms: resource.waiting_ms,
+            last_error: resource.last_error.clone(),
+            pending: resource.pending.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// The report of the daemons that listen, or listened, on these sockets.
+    pub fn of<'a>(
+        answers: impl IntoIterator<Item = (&'a Path, Result<StatusReport, StatusError>)>,
+    ) -> Report {
+        let mut report = Report::default();
+        let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
+        for (socket, answer) in answers {
+            let socket = socket.display().to_string();
+            let status = match answer {
+                Ok(status) => status,
+                Err(StatusError::Busy) => {
+                    report.busy_sockets.push(socket);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::info!(%socket, %error, "skipping stale socket");
+                    continue;
+                }
+            };
+            report.live = true;
+            if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
+                report.waiting_sockets.push(socket);
+            }
+            let notes = StatusNotes::of(&status.notes);
+            report.rejected_configurations.extend(notes.rejected_configuration);
+            report.notices.extend(notes.outdated.iter().flatten().map(notice));
+            report.notices.extend(notes.notices);
+            for resource in status.resources {
+                let known = resources.get(&resource.name);
+                if known.is_none_or(|known| rank(known) < rank(&resource)) {
+                    resources.insert(resource.name.clone(), resource);
+                }
+            }
+        }
+        report.ready = !resources.is_empty() && resources.values().all(ResourceStatus::is_ready);
+        report.resources = resources.values().map(View::of).collect();
+        report
+    }
+
+    /// The text of the report, for daemons in `directory`, and of the pod with the UID `pod` if that is
+    /// not empty.
+    #[must_use]
+    pub fn text(&self, directory: &Path, pod: &str) -> String {
+        let mut text = lines(self);
+        if self.resources.is_empty() && self.busy_sockets.is_empty() {
+            let of_pod = if pod.is_empty() { "" } else { " of this pod" };
+            text.insert_str(0, &format!("no daemon{of_pod} responds in {}\n", directory.display()));
+        }
+        text
+    }
+}
+
+/// The lines of a daemon's status, as the readiness page shows them.
+pub(crate) fn status_lines(report: StatusReport) -> String {
+    let mut report = Report::of([(Path::new(""), Ok(report))]);
+    report.waiting_sockets.clear();
+    lines(&report)
+}
+
+fn lines(report: &Report) -> String {
+    let limit = ANSWER_LIMIT.as_secs_f64();
+    let busy = report
+        .busy_sockets
+        .iter()
+        .map(|socket| format!("busy: the daemon at {socket} did not answer within {limit:.1} s\n"));
+    let waiting = report.waiting_sockets.iter().map(|socket| {
+        format!("waiting: the daemon at {socket} waits until another one has ended\n")
+    });
+    let rejected = report.rejected_configurations.iter().map(|error| {
+        let error = printable(error);
+        format!("configuration rejected, the previous one is active: {error}\n")
+    });
+    let notices = report.notices.iter().map(|notice| format!("{}\n", printable(notice)));
+    let resources = report.resources.iter().map(line);
+    busy.chain(resources).chain(waiting).chain(rejected).chain(notices).collect()
+}
+
+/// Names a container that uses a driver which was replaced.
+fn notice(outdated: &OutdatedContainer) -> String {
+    let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
+    format!(
+        "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
+         was replaced by {now}; delete the pod"
+    )
+}
+
+fn line(resource: &View) -> String {
+    let View { name, state, waiting_ms, .. } = resource;
+    let waiting =
+        if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
+    let after = |mark: &str, text: &str| match text {
+        "" => String::new(),
+        text => format!("{mark} {}", printable(text)),
+    };
+    let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
+    format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(phase: Phase, pending: &str) -> ResourceStatus {
+        ResourceStatus {
+            name: "example.com/gpu".to_owned(),
+            phase: phase.into(),
+            pending: pending.to_owned(),
+            ..ResourceStatus::default()
+        }
+    }
+
+    fn outdated(pod: &str) -> OutdatedContainer {
+        OutdatedContainer {
+            namespace: "default".to_owned(),
+            pod: pod.to_owned(),
+            pod_uid: String::new(),
+            container: "x".to_owned(),
+            device: "PCI\nA".to_owned(),
+            before: "1.0.0.1".to_owned(),
+            now: "1.0.0.2".to_owned(),
+        }
+    }
+
+    #[test]
+    fn unknown_devices_are_reported_and_not_ready() {
+        let pending = resource(Phase::Ready, "the first discovery has not completed");
+        let status = StatusReport { resources: vec![pending], ..StatusReport::default() };
+        let report = Report::of([(Path::new("/x/wddm-1.sock"), Ok(status))]);
+        assert!(!report.ready && !report.resources[0].ready);
+        assert_eq!(
+            report.text(Path::new("/x"), ""),
+            "example.com/gpu: the kubelet received an empty device list; the first discovery has \
+             not completed\n"
+        );
+    }
+
+    #[test]
+    fn a_busy_daemon_is_not_reported_as_absent() {
+        let directory = Path::new("/x");
+        let absent = Report::of([]);
+        assert!(!absent.live);
+        assert_eq!(absent.text(directory, ""), "no daemon responds in /x\n");
+        let busy = Report::of([(Path::new("/x/wddm-1.sock"), Err(StatusError::Busy))]);
+        assert!(!busy.ready && !busy.live);
+        assert_eq!(
+            busy.text(directory, ""),
+            "busy: the daemon at /x/wddm-1.sock did not answer within 1.5 s\n"
+        );
+    }
+
+    #[test]
+    fn a_daemon_that_waits_for_another_one_does_not_hide_it() {
+        let resources = |phase| vec![resource(phase, "")];
+        let report =
+            |phase| StatusReport { resources: resources(phase), ..StatusReport::default() };
+        let waiting = report(Phase::WaitingForOtherDaemon);
+        for (phase, ready) in [(Phase::Ready, true), (Phase::WaitingForKubelet, false)] {
+            let report = Report::of([
+                (Path::new("/x/wddm-2.sock"), Ok(waiting.clone())),
+                (Path::new("/x/wddm-1.sock"), Ok(report(phase))),
+            ]);
+            assert_eq!((report.ready, report.resources[0].ready), (ready, ready), "{phase:?}");
+            assert_ne!(report.resources[0].state, "waiting for another daemon", "{phase:?}");
+            let text = report.text(Path::new("/x"), "");
+            let line = "waiting: the daemon at /x/wddm-2.sock waits until another one has ended\n";
+            assert!(text.ends_with(line), "{text}");
+        }
+        let report = Report::of([(Path::new("/x/wddm-2.sock"), Ok(waiting))]);
+        let waits = (report.live, report.ready, report.resources[0].state);
+        assert_eq!(waits, (true, false, "waiting for another daemon"));
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
+        let notes = StatusNotes {
+            rejected_configuration: Some("config.yaml:1: unknown key `x`".to_owned()),
+            outdated: Some(vec![outdated("render")]),
+            ..StatusNotes::default()
+        };
+        let resources = vec![resource(Phase::Ready, "")];
+        let status = StatusReport { resources, notes: notes.notes() };
+        let answer = || (Path::new("/x/wddm-1.sock"), Ok(status.clone()));
+        let report = Report::of([answer(), answer()]);
+        assert!(report.ready);
+        assert_eq!(
+            report.text(Path::new("/x"), ""),
+            "example.com/gpu: the kubelet received the device list\n\
+             configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
+             container x of pod default/render uses driver 1.0.0.1 of PCI\\nA, which was replaced \
+             by 1.0.0.2; delete the pod\n"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");
+    }
+
+    #[test]
+    fn a_ready_daemon_counts_more_than_one_that_knows_no_devices() {
+        let ready = resource(Phase::Ready, "");
+        assert!(rank(&resource(Phase::Ready, "the first discovery …")) < rank(&ready));
+        assert!(rank(&resource(Phase::Registered, "")) < rank(&ready));
+    }
+}

@@ -1,0 +1,190 @@
+//! `container`: whether containers that containerd starts see the devices that they get.
+//!
+//! The devices are planned as for `Allocate`, under the configuration of the daemon, and
+//! given to `ctr run`. A program in the container lists the devices that it sees. If
+//! `directx-visible` is in the folder of this program, it checks in another container whether it shows
+//! the allocated devices only.
+
+mod ctr;
+mod program;
+mod sight;
+mod visibility;
+
+use std::collections::BTreeSet;
+use std::process::Output;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+use command_line::Failure;
+use config::Config;
+use devices::{
+    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ResourceDevices,
+    ResourceOrigin, SlotId,
+};
+
+use super::{discovery, last_lines};
+use crate::finding::{Finding, Status, Subject, millis};
+use crate::request::Request;
+use crate::stop::Stop;
+use ctr::Ctr;
+use daemon::node_devices::plan_on_this_machine;
+use program::{Kind, Program};
+
+pub(super) const SUBJECT: Subject = Subject("container");
+
+/// How many seconds one container may take: Windows unpacks layers on the first start.
+pub(super) const SECONDS: u64 = 300;
+
+/// Tests a container for one device and one for all devices of each resource.
+pub(super) async fn run(
+    request: &Request,
+    config: Result<&Config, &Failure>,
+    stop: &Stop,
+) -> anyhow::Result<Vec<Finding>> {
+    let config = config.map_err(|failure| anyhow!(failure.chain()));
+    let policy = config.context("the configuration is not valid")?.policy.clone();
+    let inventory = request.input.inventory.clone();
+    let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);
+    if host.host.platform == Platform::LinuxDxg {
+        return Ok(vec![SUBJECT.skipped("starts only Windows containers")]);
+    }
+    let program = Program::for_command(&request.command)
+        .context("this program cannot be copied for the container")?;
+    let check = Program::check().context("directx-visible cannot be copied for the container")?;
+    let check = check.filter(|_| request.command.is_empty());
+    let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
+    let luids = hardware.map(|adapter| adapter.luid.0).collect();
+    let bench = Bench { ctr: Ctr::new(request), luids, stop };
+    let offer = Catalog::new(policy).offer(&host);
+    let set = DeviceSet::next(None, offer, Moment::default());
+    let plans = set.resources.iter().flat_map(|resource| plans(resource, &host.host));
+    let mut findings = Vec::new();
+    for (number, (object, plan)) in plans.enumerate() {
+        if stop.is_interrupted() {
+            break;
+        }
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                let refused = SUBJECT
+                    .skipped("the plugin refuses such a container")
+                    .of(object)
+                    .detail([error.to_string()])
+                    .hint("see `multiDevice` and `deviceClass` of the configuration");
+                findings.push(refused);
+                continue;
+            }
+        };
+        let name = format!("directx-verify-{}-{number}", std::process::id());
+        findings.push(bench.test(&plan, &name, &program).await.of(object.as_str()));
+        if let Some(check) = &check {
+            let finding = if plan.envs.keys().any(|name| name.starts_with(visibility::VARIABLE)) {
+                bench.test(&plan, &format!("{name}-visible"), check).await
+            } else {
+                SUBJECT
+                    .skipped("the container gets no variables with its devices")
+                    .hint("set `environmentHints: true` in the configuration")
+            };
+            findings.push(finding.of(format!("{object}, directx-visible")));
+        }
+    }
+    if findings.is_empty() {
+        let reason =
+            if stop.is_interrupted() { "interrupted" } else { "this host has no healthy device" };
+        findings.push(SUBJECT.skipped(reason));
+    }
+    Ok(findings)
+}
+
+/// What the daemon would answer to a container with one device, and to one with all devices, of a
+/// resource with healthy devices. The name of a resource may be private, so it is not used.
+fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Plan, PlanError>)> {
+    let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy());
+    let slots: Vec<String> = healthy
+        .map(|entry| SlotId { device: entry.device.id.clone(), replica: 0 }.to_string())
+        .collect();
+    let label = match resource.spec.origin {
+        ResourceOrigin::Model(model) => model.to_string(),
+        ResourceOrigin::Rule(number) => format!("rule {number}"),
+    };
+    let planned = |slots: &[String], count: String| {
+        let plan = plan_on_this_machine(resource, slots.iter().map(String::as_str), host);
+        (format!("{label}, {count}"), plan)
+    };
+    match slots.as_slice() {
+        [] => Vec::new(),
+        [_] => vec![planned(&slots, "1 device".to_owned())],
+        several => vec![
+            planned(&slots[..1], "1 device".to_owned()),
+            planned(&slots, format!("all {} devices", several.len())),
+        ],
+    }
+}
+
+/// What every container is tested with.
+struct Bench<'s> {
+    ctr: Ctr,
+    /// The LUIDs of the hardware of the host.
+    luids: BTreeSet<i64>,
+    stop: &'s Stop,
+}
+
+impl Bench<'_> {
+    /// Runs a container with the devices of `plan`, which is called `name`.
+    async fn test(&self, plan: &Plan, name: &str, program: &Program) -> Finding {
+        let arguments = self.ctr.run_arguments(plan, program, name);
+        let began = Instant::now();
+        let ran = self.ctr.run(&arguments, &self.stop.restarted()).await;
+        let taken = ("containerMs", millis(began.elapsed()));
+        let is_left = match &ran {
+            // `ctr run --rm` has removed the container, or there is no `ctr`.
+            Ok(Ok(ended)) if ended.status.success() => false,
+            Ok(Err(_)) => false,
+            // It failed, and a containerd that does not answer is the usual reason.
+            Ok(Ok(_)) => self.ctr.remove(name).await == Some(true),
+            Err(_) => self.ctr.remove(name).await != Some(false),
+        };
+        let finding = match ran {
+            Ok(Ok(ended)) => self.finding(&ended, plan, program).measured([taken]),
+            Ok(Err(error)) => SUBJECT
+                .failed("`ctr` cannot be started", "install `ctr`, or add its folder to PATH")
+                .detail([error.to_string()]),
+            Err(reason) => SUBJECT.error(&reason.into()),
+        };
+        let finding = finding.detail([ctr::display(&arguments)]);
+        if !is_left {
+            return finding;
+        }
+        let command = ctr::display(&self.ctr.with_options(&["containers", "delete", name]));
+        finding
+            .detail([format!("the container {name} could not be removed")])
+            .hint(format!("remove the container with `{command}`"))
+    }
+
+    fn finding(&self, ended: &Output, plan: &Plan, program: &Program) -> Finding {
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        if program.kind == Kind::Check
+            && let Some(finding) = visibility::judge(&stdout)
+        {
+            return finding;
+        }
+        if !ended.status.success() {
+            let code = ended.status.code();
+            let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+            return SUBJECT
+                .finding(Status::Failed, format!("the container failed: {code}"))
+                .detail(last_lines(&String::from_utf8_lossy(&ended.stderr)))
+                .detail(last_lines(&stdout));
+        }
+        let allocated = plan.devices.iter().map(|device| device.luid.0).collect();
+        let (status, what) = match program.kind {
+            Kind::List => match sight::judge(&stdout, &allocated, &self.luids) {
+                Some(finding) => return finding,
+                None => (Status::Failed, "the container did not list its devices"),
+            },
+            Kind::Check => (Status::Failed, "directx-visible did not print its report"),
+            Kind::Other => (Status::Ok, "the command ended with exit code 0"),
+        };
+        SUBJECT.finding(status, what).detail(last_lines(&stdout))
+    }
+}

@@ -1,0 +1,134 @@
+//! The program that runs in the container.
+
+use std::io;
+use std::path::PathBuf;
+
+use command_line::frontends::ctr_mount;
+use devices::LAUNCHER_FILES;
+use tempfile::TempDir;
+
+/// Where the program is in the container.
+const FOLDER: &str = r"C:\directx-verify";
+const FILE: &str = "directx-device-plugin.exe";
+
+/// The program of this project that tests GPU APIs. Release and image have it next to this one.
+const PROBE: &str = "gpu-probe";
+const PROBE_FILE: &str = "gpu-probe.exe";
+
+/// The program that runs in the container.
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    pub(super) command: Vec<String>,
+    /// The folder that the container gets. In a `HostProcess` container this program itself is in a
+    /// folder that containerd does not see.
+    folder: Option<TempDir>,
+}
+
+/// How the result of a program is judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// This program lists its devices.
+    List,
+    /// `directx-visible` compares what each API lists with the allocation.
+    Check,
+    /// By its exit code.
+    Other,
+}
+
+impl Program {
+    /// The program for a request's command, which is empty for this program.
+    pub(super) fn for_command(command: &[String]) -> io::Result<Program> {
+        let Some((name, arguments)) = command.split_first() else {
+            let this = (std::env::current_exe()?, FILE);
+            return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
+        };
+        let probe = format!("{PROBE}{}", std::env::consts::EXE_SUFFIX);
+        let probe = std::env::current_exe()?.with_file_name(probe);
+        if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
+        }
+        Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
+    }
+
+    /// The check of `directx-visible`, if this node has that and its filter.
+    pub(super) fn check() -> io::Result<Option<Program>> {
+        let mut sources = command_line::launcher_sources().into_iter();
+        let Some(folder) =
+            sources.find(|folder| command_line::missing_launcher_files(folder).is_empty())
+        else {
+            return Ok(None);
+        };
+        let files = LAUNCHER_FILES.map(|name| (folder.join(name), name));
+        let files: Vec<_> = files.into_iter().filter(|(path, _)| path.is_file()).collect();
+        Program::copied(Kind::Check, &files, &["--check", "--output", "json"]).map(Some)
+    }
+
+    /// The first of `files` runs, from a copy.
+    fn copied(kind: Kind, files: &[(PathBuf, &str)], arguments: &[&str]) -> io::Result<Program> {
+        let program = format!(r"{FOLDER}\{}", files[0].1);
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        let command = [program].into_iter().chain(arguments).collect();
+        Ok(Program { kind, command, folder: Some(copy(files)?) })
+    }
+
+    /// The mount that the program needs.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let mount = |folder: &TempDir| {
+            let source = folder.path().display().to_string();
+            ["--mount".to_owned(), ctr_mount(&source, FOLDER)]
+        };
+        self.folder.iter().flat_map(mount).collect()
+    }
+}
+
+/// A folder with copies of `files`, under these names.
+fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
+    let folder = folder()?;
+    for (file, name) in files {
+        std::fs::copy(file, folder.path().join(name))?;
+    }
+    Ok(folder)
+}
+
+/// A temporary folder that everybody may read and only administrators may change.
+fn folder() -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
+    #[cfg(windows)]
+    device_plugin::unix_sockets::access_rights::share_programs(folder.path())?;
+    Ok(folder)
+}
+
+/// Where the folder is: ordinary users may write to `ProgramData`, and the account of a container may not
+/// read SYSTEM's folder for temporary files.
+fn parent() -> PathBuf {
+    let program_files = if cfg!(windows) { std::env::var_os("ProgramFiles") } else { None };
+    program_files.map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_of_a_container_may_read_the_copies_and_nobody_may_change_them() {
+        let source = tempfile::tempdir().unwrap();
+        let file = source.path().join("source");
+        std::fs::write(&file, "program").unwrap();
+        let folder = copy(&[(file, "copy")]).unwrap();
+        assert_eq!(folder.path().parent().unwrap(), parent());
+        let copied = folder.path().join("copy");
+        assert_eq!(std::fs::read_to_string(&copied).unwrap(), "program");
+        #[cfg(windows)]
+        {
+            // Wine stores no owner.
+            for path in [folder.path(), &copied] {
+                let writers = win32::directory_access::directory_writers(path).unwrap();
+                assert!(writers.iter().all(|writer| writer.is_owner), "{writers:?}");
+            }
+        }
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,76 @@
+//! What `directx-visible --check` finds in a container.
+
+use serde::Deserialize;
+
+use super::SUBJECT;
+use crate::finding::Finding;
+
+/// What `directx-visible --check --output json` prints, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    is_as_allocated: bool,
+    apis: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    api: String,
+    call: String,
+    verdict: String,
+    unfiltered: serde_json::Value,
+    filtered: serde_json::Value,
+}
+
+/// The variables that the program reads begin with it.
+pub(super) const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
+
+/// Judges what the program printed; `None` if that is no report.
+pub(super) fn judge(text: &str) -> Option<Finding> {
+    let Report { is_as_allocated, apis } = serde_json::from_str(text).ok()?;
+    let with = |verdict: &str| apis.iter().filter(|row| row.verdict == verdict).count();
+    let counts = [
+        ("okCalls", with("ok").into()),
+        ("differentCalls", with("different").into()),
+        ("failedCalls", with("failed").into()),
+        ("absentCalls", with("absent").into()),
+    ];
+    if is_as_allocated {
+        let what = "directx-visible shows exactly the allocated devices";
+        return Some(SUBJECT.ok(what).measured(counts));
+    }
+    let different = apis
+        .iter()
+        .filter(|row| row.verdict == "different")
+        .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
+    let what = "directx-visible does not show exactly the allocated devices";
+    let hint = "see the table of APIs in docs/multi-gpu.md";
+    Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Status;
+
+    #[test]
+    fn the_report_of_the_check_is_judged() {
+        let report = |verdict: bool| {
+            format!(
+                r#"{{"allocated":[1],"isAsAllocated":{verdict},"apis":[
+                {{"api":"d3dkmt","call":"A","verdict":"ok","unfiltered":{{}},"filtered":{{}}}},
+                {{"api":"vulkan","call":"B","verdict":"different",
+                  "unfiltered":{{"devices":{{"luids":[1,2]}}}},"filtered":{{"failed":"x"}}}}]}}"#
+            )
+        };
+        assert_eq!(judge(&report(true)).unwrap().status, Status::Ok);
+        let found = judge(&report(false)).unwrap();
+        assert_eq!(found.status, Status::Failed);
+        let detail = r#"vulkan B: {"devices":{"luids":[1,2]}} -> {"failed":"x"}"#;
+        assert_eq!(found.details, [detail]);
+        assert!(found.measurements.contains(&("differentCalls", 1.into())));
+        for other in ["", "{}", "error: no report"] {
+            assert_eq!(judge(other), None, "{other}");
+        }
+    }
+}

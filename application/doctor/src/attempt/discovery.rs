@@ -1,0 +1,115 @@
+//! `discovery`: how long reading the adapters takes, and whether every reading is the same.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow};
+use devices::{AdapterSource, Criteria, HostSnapshot, discover};
+
+use super::differences::differences;
+use crate::finding::{Finding, Status, Subject, millis};
+use crate::stop::Stop;
+
+pub(super) const SUBJECT: Subject = Subject("discovery");
+
+/// How often the adapters are read.
+const READS: usize = 5;
+
+/// Reads the host. One of the snapshots is returned for the report.
+pub(super) async fn run(
+    inventory: Option<PathBuf>,
+    stop: &Stop,
+) -> anyhow::Result<(Finding, HostSnapshot)> {
+    let mut reads = read(inventory, READS, stop).await?;
+    Ok((finding(&reads), reads.swap_remove(0).1))
+}
+
+/// Reads the host or the inventory this often, and measures how long each reading takes.
+pub(super) async fn read(
+    inventory: Option<PathBuf>,
+    times: usize,
+    stop: &Stop,
+) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
+    let read = move || {
+        let mut source = open(inventory.as_deref())?;
+        let read = |_| {
+            let began = Instant::now();
+            snapshot(&mut *source).map(|read| (began.elapsed(), read))
+        };
+        (0..times).map(read).collect::<anyhow::Result<Vec<_>>>()
+    };
+    stop.or_on_thread(read).await?.context("the adapters cannot be read")
+}
+
+/// Opens the host or the inventory.
+pub(super) fn open(inventory: Option<&Path>) -> anyhow::Result<Box<dyn AdapterSource>> {
+    command_line::open_host(inventory).map_err(|failure| anyhow!(failure.chain()))
+}
+
+/// Reads the host or the inventory.
+pub(super) fn snapshot(source: &mut dyn AdapterSource) -> anyhow::Result<HostSnapshot> {
+    source.snapshot().map_err(anyhow::Error::from_boxed)
+}
+
+fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
+    let first = &reads[0].1;
+    let mut changes = Vec::new();
+    for (n, (_, read)) in reads.iter().enumerate().skip(1) {
+        let different = differences(first, read).into_iter();
+        changes.extend(different.map(|what| format!("reading {}: {what}", n + 1)));
+    }
+    let unread: Vec<String> = first.warnings.iter().map(|warning| warning.text.clone()).collect();
+    let (status, what) = if !changes.is_empty() {
+        (Status::Warning, "the readings differ")
+    } else if !unread.is_empty() {
+        (Status::Warning, "the readings are equal, and some values cannot be read")
+    } else {
+        (Status::Ok, "the readings are equal")
+    };
+    let mut times: Vec<Duration> = reads.iter().map(|(time, _)| *time).collect();
+    times.sort_unstable();
+    SUBJECT
+        .finding(status, what)
+        .measured([
+            ("readings", reads.len().into()),
+            ("adapters", first.adapters.len().into()),
+            ("devices", discover(first, Criteria::ALL).devices.len().into()),
+            ("warnings", unread.len().into()),
+            ("minMs", millis(times[0])),
+            ("medianMs", millis(times[times.len() / 2])),
+            ("maxMs", millis(times[times.len() - 1])),
+        ])
+        .detail(changes)
+        .detail(unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> HostSnapshot {
+        let text = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+        config::inventory::parse("two.yaml", text).unwrap()
+    }
+
+    #[test]
+    fn readings_that_differ_are_a_warning_that_names_the_difference() {
+        let reads = |last: HostSnapshot| {
+            [(1, host()), (9, host()), (3, last)]
+                .map(|(ms, read)| (Duration::from_millis(ms), read))
+        };
+        let same = finding(&reads(host()));
+        assert_eq!(same.status, Status::Ok);
+        let time = |key, ms| (key, millis(Duration::from_millis(ms)));
+        assert_eq!(
+            same.measurements[4..],
+            [time("minMs", 1), time("medianMs", 3), time("maxMs", 9)]
+        );
+        let mut fewer = host();
+        fewer.adapters.remove(1);
+        let differing = finding(&reads(fewer));
+        assert_eq!(differing.status, Status::Warning);
+        assert_eq!(differing.details.len(), 1);
+        assert!(differing.details[0].starts_with("reading 3: adapter "), "{differing:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Collects the facts of a node: every access of `doctor` to the machine. Whatever cannot be read
+//! carries its error and does not prevent the rest from being collected.
+
+#[cfg(any(windows, test))]
+mod containerd;
+mod device_plugin_dir;
+#[cfg(any(windows, test))]
+mod nvidia;
+#[cfg(any(windows, test))]
+mod programs;
+#[cfg(any(windows, test))]
+mod service_command;
+#[cfg(windows)]
+mod software;
+
+use command_line::Failure;
+use devices::{HostFacts, HostSnapshot};
+
+use super::facts::NodeFacts;
+use crate::finding::Subject;
+use crate::request::Request;
+
+#[cfg(windows)]
+pub use software::node_software;
+
+/// Collects everything.
+pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
+    let inventory = request.input.inventory.as_deref();
+    let (snapshot, unread) = match inventory {
+        Some(inventory) => (command_line::read_inventory(inventory)?, None),
+        None => this_machine(),
+    };
+    let missing_launcher_files =
+        if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
+    let configuration = request.configuration();
+    let directory = match request.directory(configuration.as_ref().ok()) {
+        Some(path) => device_plugin_dir::inspect(&path)?,
+        None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|subject| {
+            subject.skipped("not available from an inventory; run doctor on the node")
+        }),
+    };
+    let image = request.image_os_version;
+    Ok(NodeFacts { snapshot, unread, missing_launcher_files, image, directory, configuration })
+}
+
+/// This machine, and why its adapters cannot be read.
+fn this_machine() -> (HostSnapshot, Option<Failure>) {
+    let (mut snapshot, unread) = match command_line::read_host(None) {
+        Ok(snapshot) => (snapshot, None),
+        Err(failure) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(failure)),
+    };
+    command_line::list_store_files(&mut snapshot);
+    #[cfg(windows)]
+    {
+        snapshot.node = node_software(&snapshot.host, &snapshot.adapters);
+    }
+    (snapshot, unread)
+}
+
+#[cfg(windows)]
+fn host_facts() -> HostFacts {
+    win32::host_facts()
+}
+
+#[cfg(not(windows))]
+fn host_facts() -> HostFacts {
+    HostFacts { platform: devices::Platform::LinuxDxg, ..HostFacts::default() }
+}
+
+/// The files that the best of the folders with `directx-visible` lacks.
+fn missing_launcher_files() -> Vec<&'static str> {
+    let folders = command_line::launcher_sources().into_iter();
+    let missing = folders.map(|folder| command_line::missing_launcher_files(&folder));
+    missing.min_by_key(Vec::len).unwrap_or_default()
+}

@@ -1,0 +1,137 @@
+//! Devices, which of them containers can see, and NVIDIA's management library.
+
+use command_line::Failure;
+use devices::{
+    Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform, UnhealthyReason, Vendor, WarningEffect,
+};
+
+use super::{NOT_IN_INVENTORY, linux};
+use crate::finding::{Finding, Subject};
+use crate::problem_codes;
+
+/// The adapters cannot be read.
+pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
+    let default = match platform {
+        Platform::LinuxDxg => linux::UNREAD,
+        Platform::Windows => {
+            "if the problem persists, restart the host; in a container, run as a HostProcess \
+             container"
+        }
+    };
+    Subject::DEVICE.failed(failure.chain(), failure.hint_text().unwrap_or(default))
+}
+
+/// Each device with its driver, and the adapters that could be read only in part.
+pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
+    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
+    if devices.is_empty() && on_linux {
+        return vec![Subject::DEVICE.failed(
+            "/dev/dxg lists no DirectX device that can be read",
+            "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
+             virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
+        )];
+    }
+    if devices.is_empty() {
+        return vec![Subject::DEVICE.failed(
+            "Windows lists no DirectX device",
+            "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
+             which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
+             assigned to it",
+        )];
+    }
+    let hint = if on_linux {
+        linux::UPDATE_OR_MOUNT
+    } else {
+        "wait until the driver is installed, otherwise reinstall it and restart the host"
+    };
+    let mut checks: Vec<Finding> = devices.iter().map(|device| one_device(device, hint)).collect();
+    let warnings = snapshot.warnings.iter();
+    let incomplete = warnings.filter(|warning| warning.effect == WarningEffect::Incomplete);
+    checks.extend(incomplete.map(|warning| {
+        let check = Subject::DEVICE.warning(&warning.text, hint);
+        check.of(format!("adapter with LUID {}", warning.luid))
+    }));
+    checks
+}
+
+/// `hint` says how to fix a driver without its files.
+fn one_device(device: &Device, hint: &str) -> Finding {
+    let known = |text: Option<String>| text.unwrap_or_else(|| "not known".to_owned());
+    let version = known(device.driver_version.map(|version| version.to_string()));
+    let date = known(device.driver_date.map(|date| date.to_string()));
+    let driver = format!("driver version {version}, date {date}");
+    let check = match device.health {
+        Health::Healthy => Subject::DEVICE.ok(driver),
+        Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
+            let (meaning, hint) = problem_codes::explain(code);
+            Subject::DEVICE.failed(format!("problem code {code}: {meaning}; {driver}"), hint)
+        }
+        Health::Unhealthy(reason) => Subject::DEVICE.failed(format!("{reason}; {driver}"), hint),
+    };
+    check.of(format!("{} ({})", device.description, device.id))
+}
+
+/// Whether containers can see more GPUs than the allocated one.
+pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
+    let hint = match platform {
+        Platform::LinuxDxg => {
+            "let applications select by the variables that the plugin sets, such as \
+             CUDA_VISIBLE_DEVICES; /dev/dxg has no isolation"
+        }
+        Platform::Windows => {
+            "use one GPU per node, start applications with directx-visible, which hides the other \
+             GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets (CUDA \
+             honors CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the GPU; \
+             github.com/microsoft/Windows-Containers/issues/333)"
+        }
+    };
+    match devices.iter().filter(|device| device.display && device.compute).count() {
+        0 => Subject::VISIBILITY.ok("the host has no GPU"),
+        1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
+        n => {
+            let what = format!("containers can see all {n} GPUs, not only the allocated one");
+            Subject::VISIBILITY.warning(what, hint)
+        }
+    }
+}
+
+/// NVIDIA's management library.
+pub(super) fn nvml(nvml: Option<&Nvml>, devices: &[Device]) -> Finding {
+    let has_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
+    match nvml {
+        None => Subject::NVML.skipped(NOT_IN_INVENTORY),
+        Some(Nvml { library: None, gpus: Err(_) }) if !has_nvidia => {
+            Subject::NVML.ok("not needed: the host lists no NVIDIA device")
+        }
+        Some(Nvml { library: None, .. }) => Subject::NVML.warning(
+            "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
+            "reinstall NVIDIA's driver",
+        ),
+        Some(Nvml { gpus: Err(why), .. }) => Subject::NVML.warning(
+            format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
+            "run nvidia-smi on the host and fix what it reports",
+        ),
+        Some(Nvml { library: Some(library), gpus: Ok(gpus) }) => responding_nvml(library, gpus),
+    }
+}
+
+fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Finding {
+    let in_tcc_mode: Vec<String> = gpus
+        .iter()
+        .filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("TCC"))
+        .map(|gpu| format!("GPU {} ({})", gpu.index, gpu.name))
+        .collect();
+    let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
+    if in_tcc_mode.is_empty() {
+        let what = format!("{library} reports {} GPUs, NVIDIA driver {driver}", gpus.len());
+        return Subject::NVML.ok(what);
+    }
+    Subject::NVML.warning(
+        format!(
+            "in TCC mode, which has no DirectX, so not advertised to the kubelet: {}",
+            in_tcc_mode.join(", ")
+        ),
+        "switch the GPU with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
+         license for that) and restart the host",
+    )
+}

@@ -1,0 +1,101 @@
+//! Windows, its Host Compute Service, and an image that is to run on it.
+
+use devices::{
+    FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HostFacts, takes_location_paths,
+};
+use win32::NEEDED_WINDOWS;
+
+use crate::finding::{Finding, Subject};
+use crate::image::{ImageVersion, runnable_images};
+
+/// The first supported build: Windows Server 2019 and Windows 10 version 1809.
+const FIRST_BUILD: u32 = 17_763;
+
+/// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
+/// first Server that has it.
+const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
+
+/// The Windows build.
+pub(super) fn windows(host: &HostFacts) -> Finding {
+    let Some(build) = host.build else {
+        return Subject::WINDOWS.skipped("the inventory does not contain the Windows build");
+    };
+    let product = [host.product.as_deref(), host.display_version.as_deref()];
+    let product: Vec<&str> = product.into_iter().flatten().collect();
+    let name = format!(
+        "{} (build {build})",
+        if product.is_empty() { "Windows".to_owned() } else { product.join(", version ") }
+    );
+    if build.build < FIRST_BUILD {
+        let what = format!("{name} cannot list DirectX adapters");
+        return Subject::WINDOWS.failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
+    }
+    let note = if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
+        "Windows itself provides the driver's runtime files to containers, so the plugin mounts \
+         none with runtimeMounts: auto"
+    } else if build.build < FIRST_BUILD_WITH_DXCORE {
+        "it has no DXCore, so the graphics kernel lists the adapters; the plugin mounts the \
+         driver's runtime files"
+    } else {
+        "the plugin mounts the driver's runtime files"
+    };
+    Subject::WINDOWS.ok(format!("{name}; {note}"))
+}
+
+/// The Host Compute Service.
+pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
+    if let Some(HcsFailure { kind, message }) = failure {
+        return match kind {
+            HcsFailureKind::Missing => Subject::HCS.failed(
+                message,
+                "no Windows container can run on this host: install the Containers feature \
+                 (`Install-WindowsFeature Containers`) and restart",
+            ),
+            HcsFailureKind::Unresponsive => Subject::HCS.warning(
+                message,
+                "run doctor as administrator or in a HostProcess container, and check that the \
+                 service `vmcompute` runs",
+            ),
+        };
+    }
+    let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
+    if schemas.is_empty() {
+        return Subject::HCS.skipped("the inventory lists no HCS schemas");
+    }
+    let list = schemas.join(", ");
+    if takes_location_paths(host) {
+        return Subject::HCS.ok(format!("schema {list} supports devices by location path"));
+    }
+    Subject::HCS.warning(
+        format!("schema {list} does not support devices by location path (2.2 does)"),
+        "a container that requests a display device gets all display adapters of the host, and one \
+         that requests a compute-only device is refused unless `deviceClass` is set for mcdm; use \
+         Windows Server 2022 or newer",
+    )
+}
+
+/// An image's OS version against the host's.
+pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
+    let Some(image) = image else {
+        return Subject::IMAGE
+            .skipped("no image given; set its OS version with --image-os-version");
+    };
+    let Some(build) = host.build else {
+        return Subject::IMAGE.skipped("the inventory does not contain the Windows build");
+    };
+    let runnable = runnable_images(build);
+    if runnable.contains(&image) {
+        return Subject::IMAGE.ok(format!("images of {image} run on build {build}"));
+    }
+    let are = if image > *runnable.end() { "newer than" } else { "too old for" };
+    let (oldest, newest) = (runnable.start().build, runnable.end().build);
+    let builds =
+        if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") };
+    Subject::IMAGE.failed(
+        format!("images of {image} are {are} build {build} and do not start on it"),
+        format!(
+            "GPUs need process isolation, which requires a matching version: rebuild the image \
+             on a base image of build {builds}, or run it on another host"
+        ),
+    )
+}

@@ -1,0 +1,136 @@
+//! The configuration, and the resources under which it advertises this host's devices.
+
+use std::num::NonZeroU32;
+
+use command_line::Failure;
+use config::{Config, Origin};
+use devices::{
+    Catalog, DeviceSet, Filter, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
+};
+
+use super::runtime_files::runtime_files;
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, Subject};
+
+/// The configuration, and the values in it that have no effect.
+pub(super) fn configuration(configuration: &Result<Config, Failure>) -> Vec<Finding> {
+    let configuration = match configuration {
+        Ok(configuration) => configuration,
+        Err(failure) => {
+            let fix = "fix the configuration; `serve` does not start with it";
+            let hint = failure.hint_text().unwrap_or(fix);
+            return vec![Subject::CONFIGURATION.failed(failure.chain(), hint)];
+        }
+    };
+    let explicit = configuration.effective.iter().filter(|value| value.origin != Origin::Default);
+    let explicit: Vec<String> = explicit.map(ToString::to_string).collect();
+    let what = match explicit.as_slice() {
+        [] => "every value is a default".to_owned(),
+        values => values.join("; "),
+    };
+    let mut checks = vec![Subject::CONFIGURATION.ok(what)];
+    checks.extend(configuration.notices.iter().map(|notice| {
+        Subject::CONFIGURATION.warning(notice, "remove what has no effect, or change it")
+    }));
+    checks
+}
+
+/// The files of `directx-visible` that are configured and missing.
+pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
+    let missing = &facts.missing_launcher_files;
+    let policy = &facts.configuration.as_ref().ok()?.policy;
+    if missing.is_empty() || !Catalog::new(policy.clone()).mounts_launcher() {
+        return None;
+    }
+    let missing = missing.join(" and ");
+    Some(Subject::VISIBILITY.failed(
+        format!(
+            "visibility is launcher, but neither the folder of this program nor \
+             %ProgramFiles%\\directx-visible has {missing}"
+        ),
+        "set visibility.enabled of the chart, or copy the files into one of the folders, or set \
+         visibility: off; until then containers do not get directx-visible",
+    ))
+}
+
+/// What containers get with each advertised device, the resources that the kubelet gets, and the
+/// adapters that are under none.
+pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
+    let Ok(configuration) = &facts.configuration else {
+        let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES];
+        return unknown.map(|subject| subject.skipped("the configuration is invalid")).into();
+    };
+    let offer = Catalog::new(configuration.policy.clone()).offer(&facts.snapshot);
+    let set = DeviceSet::next(None, offer, Moment::default());
+    let mut checks = Vec::new();
+    for resource in &set.resources {
+        let entries = resource.entries().iter();
+        checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, &set.host)));
+    }
+    if set.resources.iter().all(|resource| resource.entries().is_empty()) {
+        checks.push(Subject::RESOURCES.failed(
+            "no device of this host is advertised to the kubelet",
+            "the lines above and below give the reason for each adapter; if no adapter is listed, \
+             install the vendor's driver",
+        ));
+    } else {
+        checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
+    }
+    checks.extend(set.skipped.iter().filter_map(skipped_adapter));
+    checks.extend(set.unmatched_rules.iter().map(|rule| {
+        let what = "a rule of this resource matches no device of this host";
+        Subject::RESOURCES
+            .warning(what, "compare the rule's match with the output of `devices`")
+            .of(rule.name.to_string())
+    }));
+    checks
+}
+
+/// One resource. An empty one is normal: few hosts have devices of both driver models.
+fn one_resource(resource: &ResourceDevices) -> Finding {
+    let name = resource.spec.name.to_string();
+    let devices = resource.entries().len();
+    let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
+    if devices == 0 {
+        let kind = match resource.spec.origin {
+            ResourceOrigin::Model(model) => Filter::of(model).to_string(),
+            ResourceOrigin::Rule(_) => "matching".to_owned(),
+        };
+        let what = format!("capacity 0: no {kind} device of this host is advertised");
+        return Subject::RESOURCES.ok(what).of(name);
+    }
+    let shared = match resource.spec.sharing.replicas {
+        NonZeroU32::MIN => String::new(),
+        replicas => format!(", each shared by up to {replicas} containers"),
+    };
+    let noun = if devices == 1 { "device" } else { "devices" };
+    let what = format!("{healthy} of {devices} {noun} healthy{shared}");
+    if healthy == 0 {
+        let hint = "pods stay Pending until a device is healthy; see the lines about devices";
+        return Subject::RESOURCES.failed(what, hint).of(name);
+    }
+    Subject::RESOURCES.ok(what).of(name)
+}
+
+/// An adapter that is under no resource. Software adapters never are and have no line.
+fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
+    let name = match skipped.description.as_str() {
+        "" => format!("adapter with LUID {}", skipped.luid),
+        description => format!("{description} (LUID {})", skipped.luid),
+    };
+    let what = format!("not advertised: {}", skipped.reason);
+    let hint = match &skipped.reason {
+        SkipReason::Software => return None,
+        SkipReason::NoPnpDevice | SkipReason::Unreadable(_) => {
+            "run doctor again in a minute: its driver may be being replaced, or it belongs to a \
+             remote session; if the problem persists, reinstall the driver and restart the host"
+        }
+        SkipReason::NoLocationPath => {
+            "Device Manager shows no location path for it either: update the firmware, or pass \
+             the device to this virtual machine as a PCI device"
+        }
+        // The configuration excludes it, or another device represents it.
+        _ => return Some(Subject::RESOURCES.ok(what).of(name)),
+    };
+    Some(Subject::RESOURCES.warning(what, hint).of(name))
+}

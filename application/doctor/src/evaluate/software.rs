@@ -1,0 +1,82 @@
+//! The node's own software: containerd and the kubelet.
+
+use devices::{Containerd, Program};
+
+use super::NOT_IN_INVENTORY;
+use crate::finding::{Finding, Subject};
+
+/// The first containerd whose CRI passes devices to Windows containers
+/// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).
+const CONTAINERD_WITH_DEVICES: (u32, u32) = (1, 7);
+
+/// The oldest supported kubelet: `HostProcess` containers are stable from there on.
+const OLDEST_KUBELET: (u32, u32) = (1, 26);
+
+/// containerd's version, and whether its CRI plugin is enabled.
+pub(super) fn containerd(fact: Option<&Containerd>) -> Finding {
+    const UPDATE: &str = "update containerd to 1.7 or newer";
+    let Some(containerd) = fact else {
+        return Subject::CONTAINERD.skipped(NOT_IN_INVENTORY);
+    };
+    let (path, version) = match &containerd.program {
+        Program::NotFound(places) => {
+            return Subject::CONTAINERD.failed(
+                format!("no containerd found in {}", places.join(", ")),
+                "install containerd 1.7 or newer as the service `containerd`; if it is installed in \
+                 another folder, add that folder to PATH and run doctor again",
+            );
+        }
+        Program::Found { path, version: Err(why) } => {
+            let what = format!("cannot determine the version of {path}: {why}");
+            return Subject::CONTAINERD.warning(what, UPDATE);
+        }
+        Program::Found { path, version: Ok(version) } => (path, version),
+    };
+    let (major, minor) = CONTAINERD_WITH_DEVICES;
+    if !version.is_at_least(major, minor) {
+        let what = format!("containerd {version} ({path}) passes no devices to containers");
+        return Subject::CONTAINERD.failed(what, UPDATE);
+    }
+    match &containerd.disabled_plugins {
+        Some(plugins) if plugins.iter().any(|plugin| is_cri(plugin)) => Subject::CONTAINERD.failed(
+            format!("the CRI plugin of containerd {version} ({path}) is disabled"),
+            "remove `cri` from `disabled_plugins` in config.toml and restart containerd",
+        ),
+        Some(_) => {
+            Subject::CONTAINERD.ok(format!("{version} ({path}) passes devices to containers"))
+        }
+        None => Subject::CONTAINERD.ok(format!(
+            "{version} ({path}) passes devices to containers; whether its configuration disables \
+             the CRI plugin is unknown"
+        )),
+    }
+}
+
+/// Whether the name of a plugin is that of the CRI: `cri`, `io.containerd.grpc.v1.cri`,
+/// `io.containerd.cri.v1.runtime` and the like.
+fn is_cri(plugin: &str) -> bool {
+    plugin.split('.').any(|part| part == "cri")
+}
+
+/// The kubelet's version.
+pub(super) fn kubelet(fact: Option<&Program>) -> Finding {
+    let (major, minor) = OLDEST_KUBELET;
+    match fact {
+        None => Subject::KUBELET.skipped(NOT_IN_INVENTORY),
+        Some(Program::NotFound(places)) => {
+            Subject::KUBELET.skipped(format!("no kubelet found in {}", places.join(", ")))
+        }
+        Some(Program::Found { path, version: Err(why) }) => {
+            Subject::KUBELET.skipped(format!("cannot determine the version of {path}: {why}"))
+        }
+        Some(Program::Found { path, version: Ok(version) }) => {
+            if version.is_at_least(major, minor) {
+                return Subject::KUBELET.ok(format!("{version} ({path})"));
+            }
+            Subject::KUBELET.failed(
+                format!("kubelet {version} ({path}) is older than {major}.{minor}"),
+                format!("update the node to Kubernetes {major}.{minor} or newer"),
+            )
+        }
+    }
+}

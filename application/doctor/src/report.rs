@@ -1,0 +1,80 @@
+//! The findings as text, JSON and Markdown.
+
+mod json;
+mod markdown;
+mod summary;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use command_line::Failure;
+use devices::HostSnapshot;
+
+use crate::finding::{Finding, Status, count};
+
+/// The exit status after an interruption, as in shells.
+const INTERRUPTED: u8 = 130;
+
+/// The format of a report.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OutputFormat {
+    /// Human-readable
+    Text,
+    /// JSON
+    Json,
+    /// For a bug report, without private data
+    Markdown,
+}
+
+/// What was found out about a node.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// The host, as far as it is known.
+    pub(crate) snapshot: HostSnapshot,
+    /// What was looked at.
+    pub(crate) checks: Vec<Finding>,
+    /// What was tried, if anything was to be.
+    pub(crate) steps: Option<Vec<Finding>>,
+    pub(crate) interrupted: bool,
+}
+
+impl Report {
+    /// Prints the report to standard output.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
+        match format {
+            OutputFormat::Text => command_line::print_colored(&text::text(self)),
+            OutputFormat::Json => command_line::print_json(&json::document(self)),
+            OutputFormat::Markdown => command_line::print(&markdown::markdown(self)),
+        }
+    }
+
+    /// 0 if nothing failed, also if there are warnings, 1 if something failed, 130 after an
+    /// interruption.
+    #[must_use]
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        if self.interrupted {
+            return ExitCode::from(INTERRUPTED);
+        }
+        let findings = self.steps.as_ref().unwrap_or(&self.checks);
+        if count(findings, Status::Failed) > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// "1 failed, 0 warnings, 3 ok, 2 skipped".
+fn counted(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
+    let counted = |status| match (count(findings, status), name(status)) {
+        (count, name @ ("problem" | "warning")) if count != 1 => format!("{count} {name}s"),
+        (count, name) => format!("{count} {name}"),
+    };
+    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped].map(counted).join(", ")
+}
+
+/// What was measured, as `connectMs=0.123`.
+fn measured(finding: &Finding) -> String {
+    let values = finding.measurements.iter().map(|(key, value)| format!("{key}={value}"));
+    values.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,52 @@
+#![doc = include_str!("../README.md")]
+
+mod channel;
+mod connection;
+mod device_list;
+mod directory;
+mod node;
+mod plugin;
+pub mod pod_resources;
+mod readiness;
+mod registered_resource;
+mod registration;
+mod resource;
+mod resource_names;
+mod retry;
+mod served;
+mod server;
+mod service;
+mod socket_names;
+pub mod status;
+mod supervisor;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod text;
+mod transport;
+pub mod unix_sockets;
+
+/// The messages of the API, its servers and its clients.
+#[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated from proto/v1beta1.proto")]
+pub mod v1beta1 {
+    include!("generated/v1beta1.rs");
+}
+
+pub use device_list::{AdvertisedDevice, DeviceList, DeviceListError, MESSAGE_LIMIT};
+pub use directory::{KUBELET_SOCKET, default_device_plugin_dir};
+pub use plugin::DevicePlugin;
+pub use readiness::{Notes, Readiness, ResourceReadiness};
+pub use registration::API_VERSION;
+pub use resource::{PreferredRequest, Resource};
+pub use resource_names::is_extended_resource_name;
+pub use served::{RunError, Served};
+pub use socket_names::default_socket_prefix;
+pub use tonic::{Code, Status, async_trait};
+pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
+pub use v1beta1::{
+    CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
+    Mount,
+};
+
+/// The versions whose types this crate's interface has: `watch` channels and `Instant`, and the channel
+/// of the clients in [`v1beta1`].
+pub use {tokio, tonic};

@@ -1,0 +1,483 @@
+//! One resource: its socket, and its registration with the kubelet.
+//!
+//! Three facts about kubelets shape it (`devicemanager/plugin/v1beta1/handler.go`,
+//! releases 1.26 to 1.37):
+//! - A registration lasts exactly as long as the `ListAndWatch` stream that the kubelet opened
+//!   for it. When the stream ends, for any reason, the kubelet forgets the plugin.
+//! - Up to 1.36, a stream that ends also removes whatever is registered under the same name
+//!   by then. So the streams of an old socket end *before* a new socket is registered.
+//! - From 1.37 on, the kubelet refuses a socket that is still connected. So a socket that may
+//!   have been registered is never registered again.
+//!
+//! Only the daemon that has the lock of the resource registers it.
+
+mod checks;
+
+use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::directory::KUBELET_SOCKET;
+use crate::node::{Node, SocketFile};
+use crate::readiness::ResourceReadiness;
+use crate::registration::{RegisterError, register};
+use crate::resource::Resource;
+use crate::retry::{Backoff, LogLimiter, REFUSED_DELAY};
+use crate::server;
+use crate::service::{KubeletStream, Service};
+use crate::status::Phase;
+use crate::text::{ErrorChain, printable};
+use crate::transport::{Identity, Transport};
+
+/// How often the sockets and the lock are checked while the resource is registered. No notification
+/// for a deleted file works the same way on all operating systems.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often they are checked otherwise: often enough to register within 0.3 seconds after a kubelet
+/// starts.
+const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long a kubelet may take between accepting a registration and calling `ListAndWatch`.
+/// It takes milliseconds, unless the kubelet lost the registration.
+const STREAM_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long to wait after a kubelet closed a connection before registering again. The kubelet
+/// handles the disconnect right after the close, under the name of the resource, whatever is
+/// registered by then.
+const DISCONNECT_DELAY: Duration = Duration::from_millis(50);
+
+/// How long a stream must have lived for its end to count as a new event and not as one more
+/// failure. A kubelet ends the stream of a plugin when another plugin registers the same resource,
+/// which that one may do as often as this one does.
+const STABLE_AFTER: Duration = Duration::from_mins(1);
+
+/// After so many short streams in a row, another plugin is to be suspected.
+const SUSPICIOUS_ENDS: u32 = 5;
+
+/// What to do then. Retries continue after growing delays.
+const OTHER_PLUGIN_HINT: &str =
+    "run only one device plugin for the resource, and read the kubelet's log";
+
+/// What an administrator can do if a socket's directory does not exist.
+const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
+    check that the plugin is configured with the same directory";
+
+/// Why a resource needs another socket: the label of a metric.
+type Reason = &'static str;
+
+/// Another daemon took the lock after its file had been removed.
+const LOCK_LOST: Reason = "lock_lost";
+/// The resource has no socket yet.
+const STARTUP: Reason = "startup";
+/// The socket was deleted or replaced.
+const SOCKET_LOST: Reason = "socket_lost";
+/// The kubelet's socket is not the one that the resource was registered with.
+const KUBELET_REPLACED: Reason = "kubelet_replaced";
+/// The kubelet closed the `ListAndWatch` stream.
+const STREAM_ENDED: Reason = "stream_ended";
+/// The kubelet accepted the registration and did not call `ListAndWatch`.
+const NO_STREAM: Reason = "no_stream";
+/// The kubelet refused the registration or did not answer. It may have connected to the socket
+/// anyway, and must not be asked to connect to it twice.
+const REGISTRATION_FAILED: Reason = "registration_failed";
+
+/// Serves a resource and keeps it registered until `close` is cancelled. Returns its name when the
+/// kubelet has handled the end.
+pub(crate) async fn keep_registered<T: Transport>(
+    node: Arc<Node<T>>,
+    resource: Arc<dyn Resource>,
+    close: CancellationToken,
+) -> String {
+    let mut resource = RegisteredResource::new(node, resource);
+    close.run_until_cancelled(resource.serve()).await;
+    resource.end().await;
+    resource.resource.name().to_owned()
+}
+
+struct RegisteredResource<T: Transport> {
+    node: Arc<Node<T>>,
+    resource: Arc<dyn Resource>,
+    /// The state of the registration, which is published after each change.
+    state: ResourceReadiness,
+    lock: Option<T::Lock>,
+    socket: Option<Socket<T>>,
+    /// The servers of the socket and of earlier ones whose connections have not ended yet.
+    servers: JoinSet<()>,
+    /// Remove the sockets that other processes left behind.
+    sweeps: JoinSet<()>,
+    /// The kubelet that was sent the last `Register` call, until its socket disappears.
+    kubelet: Option<Identity>,
+    /// Whether the kubelet has registered the socket, or is asked to.
+    is_linked: bool,
+    /// When the same kubelet may be sent the next `Register` call.
+    retry_at: Instant,
+    /// When any kubelet may be sent one.
+    registers_from: Instant,
+    backoff: Backoff,
+    /// How many streams of the same kubelet in a row ended early.
+    short_streams: u32,
+    /// Since when no kubelet was found.
+    absent_since: Option<Instant>,
+    log_limiter: LogLimiter,
+}
+
+/// A bound socket. Dropping it ends its streams, then its calls, then its connections.
+struct Socket<T: Transport> {
+    file: Arc<SocketFile<T>>,
+    reason: Reason,
+    /// The kubelet's stream.
+    stream: watch::Sender<KubeletStream>,
+    /// Whether a kubelet may have registered the socket.
+    is_used: bool,
+    _close: DropGuard,
+}
+
+impl<T: Transport> Drop for Socket<T> {
+    fn drop(&mut self) {
+        // Some hosts remove it only when the server has ended and drops it too.
+        self.file.remove();
+    }
+}
+
+impl<T: Transport> RegisteredResource<T> {
+    fn new(node: Arc<Node<T>>, resource: Arc<dyn Resource>) -> Self {
+        let now = Instant::now();
+        RegisteredResource {
+            node,
+            state: ResourceReadiness::starting(resource.name()),
+            resource,
+            lock: None,
+            socket: None,
+            servers: JoinSet::new(),
+            sweeps: JoinSet::new(),
+            kubelet: None,
+            is_linked: false,
+            retry_at: now,
+            registers_from: now,
+            backoff: Backoff::default(),
+            short_streams: 0,
+            absent_since: None,
+            log_limiter: LogLimiter::default(),
+        }
+    }
+
+    async fn serve(&mut self) -> Infallible {
+        let mut reason = STARTUP;
+        loop {
+            let stream = self.bind(reason).await;
+            reason = match self.follow(stream).await {
+                Err(reason) => reason,
+                Ok(never) => return never,
+            };
+        }
+    }
+
+    /// Ends the socket and waits until its connections have ended.
+    async fn end(&mut self) {
+        self.socket = None;
+        self.set_phase(Phase::Starting, None);
+        while let Some(ended) = self.servers.join_next().await {
+            check_task(ended);
+        }
+        sleep(DISCONNECT_DELAY).await;
+    }
+
+    /// Binds a socket that replaces the present one, which stays until that succeeds.
+    async fn bind(&mut self, reason: Reason) -> watch::Receiver<KubeletStream> {
+        loop {
+            let path = self.node.new_path(&self.resource.socket_prefix());
+            let error = match self.node.bind(path.clone()) {
+                Ok((file, listener)) => return self.serve_on(file, listener, reason),
+                Err(error) => error,
+            };
+            let directory = self.node.directory.display();
+            let text = format!("cannot create a plugin socket in `{directory}`: {error}");
+            if self.log_limiter.should_log(&text, Instant::now()) {
+                let hint = (error.kind() == ErrorKind::NotFound).then_some(MISSING_DIRECTORY);
+                let (resource, socket) = (self.resource.name(), path.display());
+                tracing::warn!(resource, %socket, %error, hint, "cannot listen on plugin socket");
+            }
+            if !self.has_stream() {
+                self.wait_for_kubelet(Some(text));
+            }
+            sleep(UNSETTLED_CHECK_INTERVAL).await;
+        }
+    }
+
+    fn serve_on(
+        &mut self,
+        file: SocketFile<T>,
+        listener: T::Listener,
+        reason: Reason,
+    ) -> watch::Receiver<KubeletStream> {
+        let (resource, socket) = (self.resource.name(), file.path().display());
+        if matches!(reason, REGISTRATION_FAILED | NO_STREAM) {
+            // Repeats with every retry, and the failure itself was logged.
+            tracing::debug!(resource, %socket, reason, "listening on plugin socket");
+        } else {
+            tracing::info!(resource, %socket, reason, "listening on plugin socket");
+        }
+        let (close, file) = (CancellationToken::new(), Arc::new(file));
+        let (stream, followed) = watch::channel(KubeletStream::Unexpected);
+        let service = Service {
+            resource: Arc::clone(&self.resource),
+            close: close.clone(),
+            stream: stream.clone(),
+            readiness: self.node.readiness.subscribe(),
+        };
+        let serving = server::serve(listener, service);
+        let served = Arc::clone(&file);
+        self.servers.spawn(async move {
+            serving.await;
+            drop(served);
+        });
+        self.socket =
+            Some(Socket { file, reason, stream, is_used: false, _close: close.drop_guard() });
+        self.is_linked = false;
+        self.wait_for_kubelet(None);
+        followed
+    }
+
+    /// Registers the socket and follows the kubelet's stream, until there is a reason for another
+    /// socket.
+    async fn follow(
+        &mut self,
+        mut stream: watch::Receiver<KubeletStream>,
+    ) -> Result<Infallible, Reason> {
+        loop {
+            let is_registered = tokio::select! {
+                biased;
+                // The kubelet registered the socket after it was no longer waited for.
+                () = reached(&mut stream, KubeletStream::Open) => true,
+                kubelet = self.registrable() => self.register(kubelet?).await?,
+            };
+            if is_registered {
+                return self.follow_stream(stream).await;
+            }
+        }
+    }
+
+    /// Waits until a kubelet may be sent a `Register` call.
+    async fn registrable(&mut self) -> Result<Identity, Reason> {
+        loop {
+            let (found, now) = (self.check()?, Instant::now());
+            if let Some(kubelet) = found
+                && self.lock.is_some()
+                && now >= self.registers_from
+            {
+                let is_retry = self.kubelet.is_some_and(|known| known.is_same_file(&kubelet));
+                // The same kubelet must first handle the ends of the earlier streams.
+                let is_due = now >= self.retry_at && self.servers.len() == 1;
+                if !is_retry || is_due {
+                    return Ok(kubelet);
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    /// Sends a `Register` call. Returns whether the kubelet has registered the socket.
+    async fn register(&mut self, kubelet: Identity) -> Result<bool, Reason> {
+        let Some(socket) = self.socket.as_mut().filter(|socket| !socket.is_used) else {
+            return Err(REGISTRATION_FAILED);
+        };
+        socket.stream.send_replace(KubeletStream::Expected);
+        let (name, file_name) = (self.resource.name().to_owned(), socket.file.name());
+        if self.kubelet.is_none_or(|known| !known.is_same_file(&kubelet)) {
+            self.backoff.reset();
+            self.short_streams = 0;
+        }
+        self.kubelet = Some(kubelet);
+        self.is_linked = true;
+        tracing::debug!(resource = name, socket = file_name, "registering with kubelet");
+        let path = self.node.directory.join(KUBELET_SOCKET);
+        let (transport, options) = (self.node.transport.clone(), self.resource.options());
+        let call = register(transport, path, name, file_name.clone(), options);
+        let answer = self.until(call).await?;
+        let Err(error) = answer else {
+            let resource = self.resource.name();
+            tracing::info!(resource, socket = file_name, "registered with kubelet");
+            return Ok(true);
+        };
+        self.registration_failed(&error);
+        // Whatever the answer was: a kubelet that called ListAndWatch has registered the plugin.
+        Ok(self.has_stream())
+    }
+
+    fn registration_failed(&mut self, error: &RegisterError) {
+        let now = Instant::now();
+        let (resource, text) = (self.resource.name(), ErrorChain(error).to_string());
+        if self.log_limiter.should_log(&text, now) {
+            let kubelet = self.node.directory.join(KUBELET_SOCKET);
+            let (kubelet, hint) = (kubelet.display(), error.hint());
+            tracing::warn!(resource, %kubelet, error = text, hint, "registration failed; retrying");
+        }
+        if let Some(socket) = &mut self.socket {
+            socket.is_used = error.may_have_registered();
+            if !error.may_still_register() {
+                socket.stream.send_if_modified(|stream| {
+                    let is_over = *stream == KubeletStream::Expected;
+                    if is_over {
+                        *stream = KubeletStream::Unexpected;
+                    }
+                    is_over
+                });
+            }
+        }
+        if matches!(error, RegisterError::Connect(_)) {
+            // The kubelet has ended, so its end is why it closed its streams.
+            self.short_streams = 0;
+        }
+        if !self.has_stream() {
+            self.is_linked = false;
+            self.retry_at = now + self.backoff.next(error.longest_delay());
+            self.wait_for_kubelet(Some(text));
+        }
+    }
+
+    /// Follows the stream of a kubelet that has registered the socket.
+    async fn follow_stream(
+        &mut self,
+        mut stream: watch::Receiver<KubeletStream>,
+    ) -> Result<Infallible, Reason> {
+        let registered_at = Instant::now();
+        self.is_linked = true;
+        if let Some(socket) = &self.socket {
+            *self.state.registrations.entry(socket.reason).or_default() += 1;
+        }
+        self.set_phase(Phase::Registered, None);
+        let opened = timeout(STREAM_LIMIT, reached(&mut stream, KubeletStream::Open));
+        if self.until(opened).await?.is_err() {
+            self.retry_at = Instant::now() + self.backoff.next(REFUSED_DELAY);
+            return Err(NO_STREAM);
+        }
+        self.until(reached(&mut stream, KubeletStream::ListDelivered)).await?;
+        let resource = self.resource.name();
+        if *stream.borrow() == KubeletStream::ListDelivered {
+            tracing::info!(resource, "kubelet received the device list");
+            self.log_limiter.reset();
+            self.set_phase(Phase::Ready, None);
+            self.until(reached(&mut stream, KubeletStream::Ended)).await?;
+        }
+        tracing::info!(resource = self.resource.name(), "kubelet closed the ListAndWatch stream");
+        self.stream_ended(registered_at);
+        Err(STREAM_ENDED)
+    }
+
+    fn stream_ended(&mut self, registered_at: Instant) {
+        if registered_at.elapsed() >= STABLE_AFTER {
+            self.backoff.reset();
+            self.short_streams = 0;
+        }
+        self.short_streams += 1;
+        if self.short_streams == SUSPICIOUS_ENDS {
+            tracing::warn!(
+                resource = self.resource.name(),
+                streams = SUSPICIOUS_ENDS,
+                other_sockets = self.other_sockets(),
+                hint = OTHER_PLUGIN_HINT,
+                "kubelet keeps closing the ListAndWatch stream"
+            );
+        }
+        self.retry_at = Instant::now() + self.backoff.next(REFUSED_DELAY);
+        self.wait_for_kubelet(Some("kubelet closed the ListAndWatch stream".to_owned()));
+    }
+
+    /// The sockets in the directory that are neither the kubelet's nor this daemon's.
+    fn other_sockets(&self) -> String {
+        let mut files = self.node.other_files();
+        files.retain(|file| {
+            file.extension().is_some_and(|extension| extension == "sock")
+                && !file.ends_with(KUBELET_SOCKET)
+        });
+        let names = files.iter().filter_map(|file| file.file_name());
+        names.map(|name| printable(&name.to_string_lossy())).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Waits for `event`, unless there is a reason for another socket before.
+    async fn until<R>(&mut self, event: impl Future<Output = R>) -> Result<R, Reason> {
+        let mut event = pin!(event);
+        loop {
+            self.check()?;
+            tokio::select! {
+                biased;
+                result = &mut event => return Ok(result),
+                () = self.pause() => {}
+            }
+        }
+    }
+
+    /// Waits until the next check is due, or a `Register` call, or until a server has ended.
+    async fn pause(&mut self) {
+        let now = Instant::now();
+        let interval = match self.state.phase {
+            Phase::Starting | Phase::WaitingForKubelet => UNSETTLED_CHECK_INTERVAL,
+            Phase::Registered | Phase::Ready | Phase::WaitingForOtherDaemon => CHECK_INTERVAL,
+        };
+        let due = [self.retry_at, self.registers_from].into_iter().filter(|at| *at > now);
+        // The checks of all resources are at the same time, so that the process wakes up once.
+        let late = (now - self.node.started).as_millis() % interval.as_millis();
+        let check = now + interval - Duration::from_millis(u64::try_from(late).unwrap_or_default());
+        tokio::select! {
+            Some(ended) = self.servers.join_next() => {
+                check_task(ended);
+                self.retry_at = self.retry_at.max(Instant::now() + DISCONNECT_DELAY);
+            }
+            Some(ended) = self.sweeps.join_next() => check_task(ended),
+            () = sleep_until(due.fold(check, Instant::min)) => {}
+        }
+    }
+
+    fn has_stream(&self) -> bool {
+        use KubeletStream::{ListDelivered, Open};
+        let stream = self.socket.as_ref().map(|socket| *socket.stream.borrow());
+        matches!(stream, Some(Open | ListDelivered))
+    }
+
+    /// Waits for a kubelet, unless another daemon is waited for. Without an error, the last one stays.
+    fn wait_for_kubelet(&mut self, error: Option<String>) {
+        if self.state.phase != Phase::WaitingForOtherDaemon {
+            self.set_phase(Phase::WaitingForKubelet, error);
+        }
+    }
+
+    fn set_phase(&mut self, phase: Phase, error: Option<String>) {
+        if self.state.phase != phase {
+            (self.state.phase, self.state.since) = (phase, Instant::now());
+            self.state.last_error.clear();
+        }
+        if let Some(error) = error {
+            self.state.last_error = error;
+        }
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        self.state.pending = self.resource.pending();
+        let now = &self.state;
+        self.node.readiness.send_if_modified(|readiness| {
+            let before = readiness.resources.iter_mut().find(|before| before.name == now.name);
+            let changed = before.filter(|before| *before != now);
+            changed.map(|before| before.clone_from(now)).is_some()
+        });
+    }
+}
+
+/// Completes when a stream is in this state or a later one.
+async fn reached(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStream) {
+    // An error means that the socket was replaced, and the future will be dropped.
+    let _ = stream.wait_for(|now| *now >= state).await;
+}
+
+/// A panic in a server or a sweep ends its resource.
+fn check_task(ended: Result<(), JoinError>) {
+    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+}

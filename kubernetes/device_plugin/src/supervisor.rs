@@ -1,0 +1,150 @@
+//! Runs a task for each resource that is served, and ends all of them in order.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::node::Node;
+use crate::readiness::{Readiness, ResourceReadiness};
+use crate::registered_resource::keep_registered;
+use crate::resource::Resource;
+use crate::served::{RunError, Served};
+use crate::transport::Transport;
+
+/// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
+/// end, which include the start of the stop and the end of the process.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
+
+/// What to do about a resource that requires `PreStartContainer` on Windows. See
+/// [`Resource::pre_start`].
+const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
+    it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
+
+pub(crate) struct Supervisor<T: Transport> {
+    node: Arc<Node<T>>,
+    served: watch::Receiver<Served>,
+    /// By name. A resource that was removed stays until its task has ended.
+    running: HashMap<String, Running>,
+    /// Each returns the name of its resource.
+    tasks: JoinSet<String>,
+}
+
+/// A resource that a task serves.
+struct Running {
+    resource: Arc<dyn Resource>,
+    close: CancellationToken,
+}
+
+impl<T: Transport> Supervisor<T> {
+    pub(crate) fn new(node: Node<T>, served: watch::Receiver<Served>) -> Self {
+        let (running, tasks) = (HashMap::new(), JoinSet::new());
+        Supervisor { node: Arc::new(node), served, running, tasks }
+    }
+
+    /// Serves the resources until `shutdown` completes. Continues the panic of a task.
+    pub(crate) async fn run(
+        mut self,
+        shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<(), RunError> {
+        let ended = self.supervise(shutdown).await;
+        self.shut_down().await;
+        ended.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+    }
+
+    /// Returns how a task panicked, if one did.
+    async fn supervise(
+        &mut self,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Result<(), RunError>, JoinError> {
+        loop {
+            if let Err(error) = self.follow_served() {
+                return Ok(Err(error));
+            }
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(Ok(())),
+                Some(ended) = self.tasks.join_next() => {
+                    self.running.remove(&ended?);
+                }
+                // An error means that the sender was dropped, so nothing changes any more.
+                Ok(()) = self.served.changed() => {}
+            }
+        }
+    }
+
+    /// Runs a task for exactly the resources that are served now. A task that ends is waited for
+    /// before another one serves a resource with the same name.
+    fn follow_served(&mut self) -> Result<(), RunError> {
+        let served = self.served.borrow_and_update().clone();
+        served.check(&self.node.directory)?;
+        self.publish(&served);
+        for (name, running) in &self.running {
+            let is_served = served.resources.iter().any(|r| Arc::ptr_eq(r, &running.resource));
+            if !is_served && !running.close.is_cancelled() {
+                tracing::info!(resource = name, "resource removed");
+                running.close.cancel();
+            }
+        }
+        for resource in served.resources {
+            if !self.running.contains_key(resource.name()) {
+                if cfg!(windows) && resource.options().pre_start_required {
+                    let (resource, hint) = (resource.name(), NO_PRE_START);
+                    tracing::warn!(
+                        resource,
+                        hint,
+                        "PreStartContainer may fail for every container"
+                    );
+                }
+                let close = CancellationToken::new();
+                let task = keep_registered(self.node.clone(), resource.clone(), close.clone());
+                self.tasks.spawn(task);
+                self.running.insert(resource.name().to_owned(), Running { resource, close });
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes what is served. The tasks publish the states of their resources.
+    fn publish(&self, served: &Served) {
+        self.node.readiness.send_if_modified(|before| {
+            let mut now = Readiness { resources: Vec::new(), notes: served.notes.clone() };
+            for resource in &served.resources {
+                let known = before.resources.iter().find(|known| known.name == resource.name());
+                now.resources.push(known.cloned().unwrap_or_else(|| ResourceReadiness {
+                    pending: resource.pending(),
+                    ..ResourceReadiness::starting(resource.name())
+                }));
+            }
+            let changed = *before != now;
+            *before = now;
+            changed
+        });
+    }
+
+    /// Ends all tasks in order, and aborts the tasks that do not end within [`SHUTDOWN_LIMIT`].
+    async fn shut_down(&mut self) {
+        self.node.readiness.send_replace(Readiness::default());
+        for running in self.running.values() {
+            running.close.cancel();
+        }
+        let ended = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "task panicked during shutdown");
+                }
+            }
+        };
+        if timeout(SHUTDOWN_LIMIT, ended).await.is_err() {
+            let tasks = self.tasks.len();
+            tracing::warn!(tasks, "shutdown timed out; closed remaining tasks");
+        }
+    }
+}

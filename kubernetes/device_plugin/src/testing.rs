@@ -1,0 +1,28 @@
+//! An in-process kubelet that behaves like the real one, including its odd behavior.
+//!
+//! It follows `pkg/kubelet/cm/devicemanager` of Kubernetes 1.26 to 1.37. Where releases differ,
+//! [`Options`] selects one. NUMA alignment, which requires a configured topology manager, is left out,
+//! and so are init containers that keep running.
+//!
+//! It shares only the generated code, the interface of the host, the connections and the rule for
+//! resource names with the plugin's side.
+
+mod allocation;
+mod endpoint;
+mod faults;
+mod kubelet;
+mod manager;
+mod memory;
+mod options;
+mod pods;
+mod process;
+mod registration;
+
+pub use crate::channel::connect;
+pub use crate::connection::ClosableIo;
+pub use faults::{Faults, RegisterFault, StreamFault};
+pub use kubelet::KubeletDouble;
+pub use manager::ResourceView;
+pub use memory::{Host, InMemory, Inspection, MemoryListener};
+pub use options::{Cleanup, Options, Platform, Release};
+pub use pods::{ContainerRequest, ContainerView, PodRequest};

@@ -1,0 +1,222 @@
+//! Allocates devices to containers: `allocateContainerResources` and `devicesToAllocate` of
+//! `pkg/kubelet/cm/devicemanager/manager.go`, with the same error messages.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tonic::Status;
+
+use super::endpoint::{Endpoint, grpc_error};
+use super::manager::{Allocation, Ids, Manager};
+use super::pods::{ContainerRequest, ContainerView};
+use super::process::Process;
+use crate::transport::Transport;
+use crate::v1beta1::{
+    AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
+};
+
+/// `KubeletPreStartContainerRPCTimeoutInSecs`.
+const PRE_START_LIMIT: Duration = Duration::from_secs(30);
+
+/// `Allocate`: chooses and allocates the devices of a container, except for those that it has.
+///
+/// # Errors
+/// The kubelet's message.
+pub(crate) async fn allocate<T: Transport>(
+    process: &Process<T>,
+    pod: &str,
+    container: &ContainerRequest,
+) -> Result<(), String> {
+    let resources = process.with_manager_silently(|manager| {
+        manager.free_inactive();
+        manager.in_iteration_order(container.resources.iter().collect())
+    });
+    for (resource, count) in resources {
+        if !process.with_manager_silently(|manager| manager.lacks(pod, container, resource)) {
+            continue;
+        }
+        let request = ResourceRequest { process, pod, container, resource, count: *count as usize };
+        if let Err(error) = request.allocate().await {
+            process.with_manager(Manager::count_allocated);
+            return Err(error);
+        }
+    }
+    process.with_manager_silently(|manager| manager.update_reusable(pod, container));
+    Ok(())
+}
+
+/// `GetDeviceRunContainerOptions`: what a container is created with, each time that it starts.
+///
+/// # Errors
+/// The kubelet's message.
+pub(crate) async fn create_container<T: Transport>(
+    process: &Process<T>,
+    pod: &str,
+    container: &ContainerRequest,
+) -> Result<ContainerView, String> {
+    for resource in container.resources.keys() {
+        if process.with_manager_silently(|manager| manager.is_device_plugin_resource(resource)) {
+            pre_start(process, pod, container, resource).await?;
+        }
+    }
+    let lacks_devices = process.with_manager_silently(|manager| {
+        container.resources.keys().any(|resource| manager.lacks(pod, container, resource))
+    });
+    if lacks_devices {
+        allocate(process, pod, container).await?;
+    }
+    Ok(process.with_manager_silently(|manager| manager.container(pod, container)))
+}
+
+/// `callPreStartContainerIfNeeded`.
+async fn pre_start<T: Transport>(
+    process: &Process<T>,
+    pod: &str,
+    container: &ContainerRequest,
+    resource: &str,
+) -> Result<(), String> {
+    let endpoint = process.with_manager_silently(|manager| manager.endpoint(resource))?;
+    if !endpoint.options.pre_start_required {
+        return Ok(());
+    }
+    let devices_ids = process
+        .with_manager_silently(|manager| {
+            let allocated = manager.allocations(pod, container)?.get(resource)?;
+            Some(allocated.ids.iter().cloned().collect())
+        })
+        .ok_or_else(|| {
+            let container = &container.name;
+            format!(
+                "no devices found allocated in local cache for pod {pod}, container {container}, \
+                 resource {resource}"
+            )
+        })?;
+    let request = PreStartContainerRequest { devices_ids };
+    let mut plugin = endpoint.running(resource)?;
+    let status = match timeout(PRE_START_LIMIT, plugin.pre_start_container(request)).await {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(status)) => status,
+        Err(_) => Status::deadline_exceeded("context deadline exceeded"),
+    };
+    Err(format!("device plugin PreStartContainer rpc failed with err: {}", grpc_error(&status)))
+}
+
+/// The request of a container for one resource.
+struct ResourceRequest<'a, T: Transport> {
+    process: &'a Process<T>,
+    pod: &'a str,
+    container: &'a ContainerRequest,
+    resource: &'a str,
+    count: usize,
+}
+
+impl<T: Transport> ResourceRequest<'_, T> {
+    fn manager<R>(&self, access: impl FnOnce(&mut Manager) -> R) -> R {
+        self.process.with_manager_silently(access)
+    }
+
+    /// Chooses devices, calls `Allocate` and stores what the container has.
+    async fn allocate(&self) -> Result<(), String> {
+        let ids = self.choose().await?;
+        let endpoint = self.manager(|manager| manager.endpoint(self.resource))?;
+        let answer = self.call(&endpoint, self.in_order(&ids)).await?;
+        self.process.with_manager(|manager| {
+            let allocation = Allocation { ids, answer };
+            manager.insert_allocation(self.pod, self.container, self.resource, allocation);
+        });
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        endpoint: &Endpoint,
+        devices_ids: Vec<String>,
+    ) -> Result<ContainerAllocateResponse, String> {
+        let container_requests = vec![ContainerAllocateRequest { devices_ids }];
+        let mut plugin = endpoint.running(self.resource)?;
+        // `startContainer` shows the description, without the code.
+        let answer = plugin
+            .allocate(AllocateRequest { container_requests })
+            .await
+            .map_err(|status| status.message().to_owned())?;
+        let first = answer.into_inner().container_responses.into_iter().next();
+        first.ok_or("no containers return in allocation response ".to_owned())
+    }
+
+    /// `devicesToAllocate`.
+    async fn choose(&self) -> Result<Ids, String> {
+        let resource = self.resource;
+        let healthy = self
+            .manager(|manager| manager.healthy(resource))
+            .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
+        if healthy.is_empty() {
+            return Err(format!(
+                "no healthy devices present; cannot allocate unhealthy devices {resource}"
+            ));
+        }
+        let mut chosen = Ids::new();
+        self.take_from(&mut chosen, &self.manager(|manager| manager.reusable(self.pod, resource)));
+        if chosen.len() == self.count {
+            return Ok(chosen);
+        }
+        let needed = self.count - chosen.len();
+        let in_use = self.manager(|m| m.allocated.get(resource).cloned().unwrap_or_default());
+        let available: Ids = healthy.difference(&in_use).cloned().collect();
+        if available.len() < needed {
+            return Err(format!(
+                "requested number of devices unavailable for {resource}. Requested: {needed}, \
+                 Available: {}",
+                available.len()
+            ));
+        }
+        let endpoint = self.manager(|manager| manager.endpoint(resource))?;
+        let preferred = self.preferred(&endpoint, &available, &chosen).await?;
+        self.take_from(&mut chosen, &preferred.intersection(&available).cloned().collect());
+        self.take_from(&mut chosen, &available);
+        Ok(chosen)
+    }
+
+    /// `allocateRemainingFrom`: moves devices from `from` to `chosen` until `chosen` is complete.
+    fn take_from(&self, chosen: &mut Ids, from: &Ids) {
+        let others = self.in_order(&from.difference(chosen).cloned().collect());
+        chosen.extend(others.into_iter().take(self.count - chosen.len()));
+        self.manager(|manager| {
+            let allocated = manager.allocated.entry(self.resource.to_owned()).or_default();
+            allocated.extend(chosen.iter().cloned());
+        });
+    }
+
+    fn in_order(&self, ids: &Ids) -> Vec<String> {
+        self.manager(|manager| manager.in_iteration_order(ids.iter().cloned().collect()))
+    }
+
+    /// `callGetPreferredAllocationIfAvailable`. The kubelet calls it even if there is no choice.
+    async fn preferred(
+        &self,
+        endpoint: &Endpoint,
+        available: &Ids,
+        chosen: &Ids,
+    ) -> Result<Ids, String> {
+        if !endpoint.options.get_preferred_allocation_available {
+            return Ok(Ids::new());
+        }
+        let container = ContainerPreferredAllocationRequest {
+            available_device_ids: self.in_order(&available.union(chosen).cloned().collect()),
+            must_include_device_ids: self.in_order(chosen),
+            allocation_size: i32::try_from(self.count).unwrap_or(i32::MAX),
+        };
+        let request = PreferredAllocationRequest { container_requests: vec![container] };
+        let mut plugin = endpoint.running(self.resource).map_err(|e| preferred_failed(&e))?;
+        let preferred = plugin
+            .get_preferred_allocation(request)
+            .await
+            .map_err(|status| preferred_failed(&grpc_error(&status)))?;
+        let first = preferred.into_inner().container_responses.into_iter().next();
+        Ok(first.map(|response| response.device_ids.into_iter().collect()).unwrap_or_default())
+    }
+}
+
+fn preferred_failed(error: &str) -> String {
+    format!("device plugin GetPreferredAllocation rpc failed with err: {error}")
+}

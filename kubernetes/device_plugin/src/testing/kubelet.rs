@@ -1,0 +1,266 @@
+//! The kubelet double: the interface for tests and simulations.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::timeout;
+
+use super::allocation::{allocate, create_container};
+use super::endpoint::lock;
+use super::faults::Faults;
+use super::manager::{Manager, ResourceView, Saved};
+use super::memory::Host;
+use super::options::{Options, Platform};
+use super::pods::{ContainerView, PodRequest};
+use super::process::{Process, Shared};
+use super::registration::serve;
+use crate::directory::KUBELET_SOCKET;
+
+/// How often a wait checks its condition without a change notification. Resources expire without
+/// one.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A kubelet. Dropping it kills it.
+pub struct KubeletDouble<T: Host> {
+    host: T,
+    directory: PathBuf,
+    options: Options,
+    shared: Shared,
+    running: Option<Arc<Process<T>>>,
+    /// What the kubelet saved before it stopped.
+    saved: Saved,
+    /// Held during an admission: pods are admitted one at a time.
+    admission: AsyncMutex<()>,
+}
+
+impl<T: Host> Drop for KubeletDouble<T> {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl<T: Host> KubeletDouble<T> {
+    /// Starts a kubelet that listens on `kubelet.sock` in `directory`. It creates the directory if
+    /// it does not exist.
+    ///
+    /// # Errors
+    /// The directory cannot be created or cleaned, or the socket cannot be bound.
+    ///
+    /// # Panics
+    /// If called outside a tokio runtime.
+    pub fn start(host: T, directory: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
+        let mut kubelet = KubeletDouble {
+            host,
+            directory: directory.into(),
+            options,
+            shared: Shared::default(),
+            running: None,
+            saved: Saved::default(),
+            admission: AsyncMutex::default(),
+        };
+        kubelet.start_again()?;
+        Ok(kubelet)
+    }
+
+    /// The device plugin directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Starts the kubelet after [`Self::stop`] or [`Self::kill`], with the state that it saved.
+    /// Does nothing if it is running.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_again(&mut self) -> io::Result<()> {
+        if self.running.is_none() {
+            let (host, directory) = (self.host.clone(), self.directory.clone());
+            let (saved, shared) = (self.saved.clone(), self.shared.clone());
+            host.create_directory(&directory)?;
+            let (process, listener) = Process::start(host, directory, self.options, saved, shared)?;
+            process.spawn(serve(listener, Arc::clone(&process)));
+            self.running = Some(process);
+        }
+        Ok(())
+    }
+
+    /// Stops the kubelet gracefully: it disconnects from its plugins and removes its socket.
+    pub async fn stop(&mut self) {
+        let Some(process) = self.save_state() else { return };
+        process.check_tasks();
+        process.disconnect_all();
+        process.kill();
+        // The plugins see it first, as they do when a process ends.
+        tokio::task::yield_now().await;
+        // Fails if the directory was emptied in the meantime.
+        let _ = self.host.remove(&self.directory.join(KUBELET_SOCKET));
+    }
+
+    /// Kills the kubelet. Its socket file stays, and no process listens on it.
+    pub fn kill(&mut self) {
+        if let Some(process) = self.save_state() {
+            process.kill();
+        }
+    }
+
+    /// Stops the kubelet and starts it again.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn restart(&mut self) -> io::Result<()> {
+        self.stop().await;
+        self.start_again()
+    }
+
+    /// Takes the running kubelet, if there is one, and keeps what it would have saved.
+    fn save_state(&mut self) -> Option<Arc<Process<T>>> {
+        let process = self.running.take()?;
+        self.saved = process.with_manager_silently(|manager| manager.saved());
+        Some(process)
+    }
+
+    /// Sets the faults of the kubelet from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        *lock(&self.shared.faults) = faults;
+    }
+
+    /// How many well-formed registrations of a resource arrived, across all restarts.
+    #[must_use]
+    pub fn registrations(&self, resource: &str) -> u64 {
+        lock(&self.shared.registrations).get(resource).copied().unwrap_or_default()
+    }
+
+    /// The node's resources, sorted by name. Empty if the kubelet is not running.
+    #[must_use]
+    pub fn resources(&self) -> Vec<ResourceView> {
+        self.running
+            .as_ref()
+            .map(|process| process.with_manager_silently(Manager::resources))
+            .unwrap_or_default()
+    }
+
+    /// Waits until the resources fulfil `condition`, and returns them. There is no time limit: wrap
+    /// the call in a timeout.
+    pub async fn wait_for(&self, condition: impl Fn(&[ResourceView]) -> bool) -> Vec<ResourceView> {
+        let mut changes = self.shared.changes.subscribe();
+        loop {
+            let resources = self.resources();
+            if condition(&resources) {
+                return resources;
+            }
+            // A timeout only means that it is time to check the condition again.
+            let _ = timeout(RECHECK_INTERVAL, changes.changed()).await;
+        }
+    }
+
+    /// Waits until the kubelet has received the device list of each of `names`. The list may be
+    /// empty.
+    pub async fn wait_for_lists(&self, names: &[&str]) -> Vec<ResourceView> {
+        self.wait_for(|_| names.iter().all(|name| self.has_list(name))).await
+    }
+
+    fn has_list(&self, name: &str) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|process| process.with_manager_silently(|m| m.has_list(name)))
+    }
+
+    /// Checks whether the scheduler would place a pod on this node, without admitting the pod.
+    ///
+    /// # Errors
+    /// The node does not have enough of a resource. The text is the scheduler's message.
+    pub fn schedule(&self, pod: &PodRequest) -> Result<(), String> {
+        let pods: Vec<PodRequest> = self.running.as_ref().map_or_else(Vec::new, |process| {
+            process.with_manager_silently(|manager| manager.pods.values().cloned().collect())
+        });
+        let resources = self.resources();
+        for name in pod.containers.iter().flat_map(|container| container.resources.keys()) {
+            let used: u32 = pods.iter().map(|pod| pod.count(name)).sum();
+            let view = resources.iter().find(|resource| resource.name == *name);
+            let free = view.map_or(0, |view| view.allocatable.saturating_sub(used as usize));
+            if pod.count(name) as usize > free {
+                return Err(format!("0/1 nodes are available: 1 Insufficient {name}."));
+            }
+        }
+        Ok(())
+    }
+
+    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the devices,
+    /// creates all containers and returns what the last one gets, which is the only one of most pods.
+    /// [`Self::restart_container`] returns what another one gets.
+    ///
+    /// # Errors
+    /// Why the pod may not run: the reason and the message of the real kubelet. It tries again only
+    /// after a `CreateContainerConfigError`.
+    pub async fn admit(&self, pod: PodRequest) -> Result<ContainerView, String> {
+        let _one_at_a_time = self.admission.lock().await;
+        let Some(process) = self.running.clone() else {
+            return Err("NodeNotReady: kubelet is not running".to_owned());
+        };
+        process.with_manager(|manager| manager.pods.insert(pod.name.clone(), pod.clone()));
+        let admission = admit(&process, &pod).await;
+        if admission.is_err() {
+            process.with_manager(|manager| manager.pods.remove(&pod.name));
+        }
+        admission
+    }
+
+    /// Creates a container of an admitted pod again, as after its program ended: the plugin prepares the
+    /// devices again if it requires that, and the kubelet repeats the answer of the allocation.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    ///
+    /// # Panics
+    /// If no such container was admitted.
+    pub async fn restart_container(
+        &self,
+        pod: &str,
+        container: &str,
+    ) -> Result<ContainerView, String> {
+        let _one_at_a_time = self.admission.lock().await;
+        let Some(process) = self.running.clone() else {
+            return Err("NodeNotReady: kubelet is not running".to_owned());
+        };
+        let admitted = process.with_manager_silently(|manager| manager.pods.get(pod).cloned());
+        let containers = admitted.map(|pod| pod.containers).unwrap_or_default();
+        let found = containers.iter().find(|found| found.name == container);
+        let container = found.expect("the container of an admitted pod");
+        create_container(&process, pod, container).await.map_err(|error| create_failed(&error))
+    }
+
+    /// Terminates a pod. Its devices become free when the next pod requests devices.
+    pub fn terminate_pod(&mut self, name: &str) {
+        match &self.running {
+            Some(process) => process.with_manager(|manager| manager.pods.remove(name)),
+            None => self.saved.pods.remove(name),
+        };
+    }
+}
+
+async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
+    // `container_manager_windows.go` allocates nothing here.
+    if process.options.platform == Platform::Linux {
+        for container in &pod.containers {
+            allocate(process, &pod.name, container).await.map_err(|error| {
+                format!(
+                    "UnexpectedAdmissionError: Allocate failed due to {error}, which is unexpected"
+                )
+            })?;
+        }
+    }
+    let mut last = ContainerView::default();
+    for container in &pod.containers {
+        last = create_container(process, &pod.name, container)
+            .await
+            .map_err(|error| create_failed(&error))?;
+    }
+    Ok(last)
+}
+
+fn create_failed(error: &str) -> String {
+    format!("CreateContainerConfigError: {error}")
+}

@@ -1,0 +1,65 @@
+//! Which kubelet the double imitates.
+
+/// Which kubelet the double imitates. Use `..Options::default()`: fields may be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The Kubernetes releases whose behavior is imitated.
+    pub release: Release,
+    /// What the kubelet removes when it starts.
+    pub cleanup: Cleanup,
+    /// The operating system of the kubelet.
+    pub platform: Platform,
+    /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
+    /// valid.
+    pub shuffled: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            release: Release::V1_37,
+            cleanup: Cleanup::Sockets,
+            platform: Platform::Windows,
+            shuffled: None,
+        }
+    }
+}
+
+/// The Kubernetes releases whose behavior is imitated, where they differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Release {
+    /// Kubernetes 1.26: a plugin is identified only by its resource name. The kubelet completes an
+    /// attempt to connect to a plugin even if the plugin stopped waiting.
+    V1_26,
+    /// Kubernetes 1.36: as 1.26, but the attempt to connect ends with the plugin's call.
+    V1_36,
+    /// Kubernetes 1.37: a plugin is identified by its resource name and socket. The kubelet refuses
+    /// a pair that is still connected.
+    V1_37,
+}
+
+/// What a kubelet removes from its directory when it starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cleanup {
+    /// All sockets, including its own (newer releases).
+    Sockets,
+    /// Every file except its checkpoint (older releases).
+    EverythingButCheckpoint,
+    /// Only its own socket (1.31 on Windows, because of a bug).
+    OwnSocket,
+}
+
+/// The operating system of a kubelet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Platform {
+    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates the
+    /// devices of all containers when it admits their pod.
+    Linux,
+    /// Windows: the kubelet allocates the devices of a container when it creates the container. It calls
+    /// `PreStartContainer` before, which fails for a plugin that requires this call, because no devices
+    /// are allocated yet.
+    Windows,
+}

@@ -1,0 +1,72 @@
+//! The Unix implementation: tokio's own sockets.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
+
+use crate::unix_sockets::bound_file::{directory_of, owned_by_another, remove_on_failure};
+use crate::unix_sockets::identity::Identity;
+
+pub(crate) type Listener = UnixListener;
+pub(crate) type Stream = UnixStream;
+
+/// How many connections can wait for `accept`. The kubelet opens only a few.
+const BACKLOG: u32 = 128;
+
+/// Read and write access for the owner only.
+const OWNER_ONLY: u32 = 0o600;
+
+pub(crate) fn is_supported() -> bool {
+    true
+}
+
+/// Binds, restricts the mode, then listens. Before `listen`, every connection is refused, so the
+/// initial mode from the umask does not matter. The umask is not changed, because it applies to the
+/// whole process.
+pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    remove_on_failure(path, || {
+        fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY))?;
+        Ok((socket.listen(BACKLOG)?, Ok(())))
+    })
+}
+
+/// Gives a file or a folder to its owner and to nobody else.
+///
+/// # Errors
+/// Neither root nor the user of this process owns it, or any error of the operating system.
+pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    // Only Linux has `/proc/self`; elsewhere, the user is expected to own the directory.
+    let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
+    if found.uid() != 0 && found.uid() != own {
+        return Err(owned_by_another(path));
+    }
+    let mode = if found.is_dir() { 0o700 } else { OWNER_ONLY };
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
+    listener.accept().await.map(|(stream, _)| stream)
+}
+
+pub(crate) async fn connect(path: &Path) -> io::Result<Stream> {
+    UnixStream::connect(path).await
+}
+
+/// Device, inode and modification time. The inode is not enough: some file systems reuse an inode
+/// immediately. The status change time is not suitable: it also changes with the socket's mode.
+pub(crate) fn identity(path: &Path) -> io::Result<Option<Identity>> {
+    match fs::symlink_metadata(path) {
+        Ok(file) => Ok(Some(Identity::opened(
+            [file.dev(), file.ino()],
+            [file.mtime().cast_unsigned(), file.mtime_nsec().cast_unsigned()],
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
