@@ -6,6 +6,7 @@ mod access;
 pub(crate) mod adapter_reader;
 mod background_query;
 pub(crate) mod container_processes;
+pub(crate) mod driver_resets;
 pub(crate) mod gpu_uuids;
 pub(crate) mod hcs_schemas;
 mod latest_answer;
@@ -14,6 +15,7 @@ pub(crate) mod telemetry;
 
 pub use access::HostAccess;
 pub use adapter_reader::OpenSource;
+pub use driver_resets::ReadResets;
 pub use gpu_uuids::{GpuUuids, ReadGpuUuids};
 pub use hcs_schemas::ReadHcsSchemas;
 pub(crate) use read_schedule::Cause;

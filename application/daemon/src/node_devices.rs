@@ -17,7 +17,9 @@ use anyhow::anyhow;
 use command_line::Failure;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
-use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
+use devices::{
+    Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -26,6 +28,7 @@ use crate::configuration::{ConfigChange, ConfigReload};
 use crate::host::Cause;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Read, Reads};
+use crate::host::driver_resets::ResetReader;
 use crate::host::gpu_uuids::GpuUuidReader;
 use crate::host::hcs_schemas::HcsSchemaReader;
 use crate::launcher::NodeLauncher;
@@ -50,6 +53,8 @@ pub struct NodeDevices {
     reads: Reads,
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
+    reset_reader: ResetReader,
+    resets: ResetHistory,
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
     launcher: NodeLauncher,
@@ -85,6 +90,7 @@ impl NodeDevices {
         let mut devices = NodeDevices::new(catalog, reads, activity);
         devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
+        devices.reset_reader = ResetReader::new(host.read_resets);
         match first {
             Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
@@ -114,6 +120,8 @@ impl NodeDevices {
             reads,
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
+            reset_reader: ResetReader::new(None),
+            resets: ResetHistory::default(),
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::new(None),
@@ -220,6 +228,8 @@ impl NodeDevices {
                 self.snapshot.gpu_uuids = uuids;
                 self.advance();
             }
+            counters = self.reset_reader.next(|| luids(&self.published.set())),
+                if self.catalog.has_reset_limit() => self.apply_resets(&counters),
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
             () = reached(self.launcher.retry_at) => self.update_launcher(),
@@ -255,7 +265,8 @@ impl NodeDevices {
         }
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
-        self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+        let resets = self.resets.at(self.now());
+        self.snapshot = HostSnapshot { gpu_uuids, resets, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
         if let Some(schemas) = &self.schemas {
             self.snapshot.host.hcs_schemas.clone_from(schemas);
@@ -265,6 +276,16 @@ impl NodeDevices {
         }
         self.advance();
         Ok(())
+    }
+
+    /// Publishes the set that follows from resets of drivers, and from the age of earlier ones.
+    fn apply_resets(&mut self, counters: &[(Luid, u64)]) {
+        let now = self.now();
+        self.resets.record(&self.published.set(), counters, now);
+        let before = std::mem::replace(&mut self.snapshot.resets, self.resets.at(now));
+        if !(before.is_empty() && self.snapshot.resets.is_empty()) {
+            self.advance();
+        }
     }
 
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
@@ -404,6 +425,12 @@ impl NodeDevices {
             self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn device_plugin::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
+}
+
+/// The adapters of the devices of `set`.
+fn luids(set: &DeviceSet) -> Vec<Luid> {
+    let entries = set.resources.iter().flat_map(|resource| resource.entries());
+    entries.map(|entry| entry.device.luid).collect()
 }
 
 /// Waits until this time, or forever.

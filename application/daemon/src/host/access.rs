@@ -5,6 +5,7 @@ use std::path::Path;
 use command_line::Failure;
 
 use crate::host::adapter_reader::OpenSource;
+use crate::host::driver_resets::ReadResets;
 use crate::host::gpu_uuids::ReadGpuUuids;
 use crate::host::hcs_schemas::ReadHcsSchemas;
 use crate::host::read_schedule::HostKind;
@@ -19,6 +20,8 @@ pub struct HostAccess {
     pub read_schemas: Option<ReadHcsSchemas>,
     /// The UUIDs of NVIDIA devices; an inventory has none.
     pub read_uuids: Option<ReadGpuUuids>,
+    /// The reset counters of drivers; an inventory has none.
+    pub read_resets: Option<ReadResets>,
 }
 
 impl HostAccess {
@@ -39,6 +42,10 @@ impl HostAccess {
                 read_uuids: Some(std::sync::Arc::new(win32::nvml::gpu_uuids)),
                 #[cfg(not(windows))]
                 read_uuids: None,
+                #[cfg(windows)]
+                read_resets: Some(std::sync::Arc::new(reset_counters)),
+                #[cfg(not(windows))]
+                read_resets: None,
             });
         };
         let source = command_line::open_host(Some(path))?;
@@ -47,6 +54,14 @@ impl HostAccess {
             open: Box::new(|| Ok(source)),
             read_schemas: None,
             read_uuids: None,
+            read_resets: None,
         })
     }
+}
+
+/// The reset counters of those adapters that the graphics kernel reports.
+#[cfg(windows)]
+fn reset_counters(adapters: &[devices::Luid]) -> Vec<(devices::Luid, u64)> {
+    let readings = win32::read_telemetry(adapters).into_iter();
+    readings.filter_map(|(luid, read)| Some((luid, read.ok()?.resets?))).collect()
 }

@@ -40,6 +40,11 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             tracing::warn!(resource = %rule.name, "resource rule matches no device");
         }
     }
+    for cordon in &after.unmatched_cordons {
+        if before.is_none_or(|set| !set.unmatched_cordons.contains(cordon)) {
+            tracing::warn!(reason = %cordon, "a cordoned device does not exist");
+        }
+    }
 }
 
 /// Logs which adapters could not be read, or only in part, unless the last snapshot had the

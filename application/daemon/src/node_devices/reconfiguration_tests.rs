@@ -258,3 +258,41 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let text = log.text();
     assert!(text.contains("replicas_per_device=3"), "{text}");
 }
+
+/// The health of each device, and the reason.
+fn reasons(devices: &NodeDevices) -> Vec<String> {
+    let set = devices.set();
+    let entries = set.resources[0].entries().iter();
+    entries.map(|entry| format!("{:?}", entry.health)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configured_time() {
+    let mut devices = node("unhealthyAfterResets: {count: 2, minutes: 5}");
+    let gpus = luids(&devices.set());
+    let counters = |first| [(gpus[0], first), (gpus[1], 7)];
+    devices.apply_resets(&counters(3));
+    devices.apply_resets(&counters(4));
+    assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
+    devices.apply_resets(&counters(5));
+    let unhealthy = reasons(&devices);
+    assert!(unhealthy[0].contains("Resets") && unhealthy[1] == "Healthy", "{unhealthy:?}");
+    // A new snapshot of the host does not forget the resets.
+    let snapshot = devices.snapshot.clone();
+    let read = Read { cause: Cause::Safety, result: Ok(snapshot), duration: Duration::ZERO };
+    devices.apply_read(read).unwrap();
+    assert_eq!(reasons(&devices), unhealthy);
+    tokio::time::advance(Duration::from_mins(5)).await;
+    devices.apply_resets(&counters(5));
+    assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
+}
+
+#[test]
+fn a_cordoned_device_that_does_not_exist_is_logged_once() {
+    let log = Log::start();
+    let mut devices = node("cordonedDevices: [PCIROOT(7)]");
+    devices.advance();
+    let text = log.text();
+    assert_eq!(text.matches("a cordoned device does not exist").count(), 1, "{text}");
+    assert!(text.contains("PCIROOT(7)"), "{text}");
+}

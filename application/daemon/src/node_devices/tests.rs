@@ -61,7 +61,13 @@ impl FakeSource {
 
     fn access(&self, kind: HostKind) -> HostAccess {
         let source: Box<dyn AdapterSource> = Box::new(self.clone());
-        HostAccess { kind, open: Box::new(|| Ok(source)), read_schemas: None, read_uuids: None }
+        HostAccess {
+            kind,
+            open: Box::new(|| Ok(source)),
+            read_schemas: None,
+            read_uuids: None,
+            read_resets: None,
+        }
     }
 
     async fn start(&self) -> NodeDevices {

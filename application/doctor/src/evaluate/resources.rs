@@ -83,6 +83,10 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
             .warning(what, "compare the rule's match with the output of `devices`")
             .of(rule.name.to_string())
     }));
+    checks.extend(set.unmatched_cordons.iter().map(|cordon| {
+        Subject::RESOURCES
+            .warning(cordon.to_string(), "compare it with the output of `devices`, or remove it")
+    }));
     checks
 }
 

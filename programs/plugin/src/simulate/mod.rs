@@ -197,5 +197,6 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
         let error = entry.device.rejected_store()?;
         Some(format!("{}: {error}; its files are not used", entry.device.id))
     });
-    skipped.chain(idle).chain(unhealthy).chain(folders).chain(files).collect()
+    let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
+    skipped.chain(idle).chain(cordons).chain(unhealthy).chain(folders).chain(files).collect()
 }
