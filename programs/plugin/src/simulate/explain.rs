@@ -1,10 +1,12 @@
 //! Explains a plan: which device and why, which files and why not.
 
 use device_plugin::testing::ContainerView;
+use std::collections::HashMap;
+
 use devices::{
     DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts,
     MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
-    ResourceDevices, Sharing,
+    ResourceDevices, ResourceName, Sharing,
 };
 
 use super::pod_argument::Request;
@@ -40,14 +42,39 @@ pub(crate) fn admission(
     notes
 }
 
-/// Explains a refusal: which resources the node advertises instead.
-pub(crate) fn refusal(requests: &[Request], set: &DeviceSet) -> Vec<String> {
-    let names: Vec<String> = set.resources.iter().map(|r| r.spec.name.to_string()).collect();
-    let unknown = requests.iter().filter(|request| set.resource(&request.resource).is_none());
-    let note = |request: &Request| {
-        format!("this node advertises {}, but not {}", names.join(", "), request.resource)
-    };
-    unknown.map(note).collect()
+/// Explains a refusal: which resources the node advertises instead, or how many replicas it has.
+/// `allocated` has the replicas of the pods before.
+pub(crate) fn refusal(
+    requests: &[Request],
+    set: &DeviceSet,
+    allocated: &HashMap<ResourceName, u32>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for Request { resource: name, count } in requests {
+        let Some(resource) = set.resource(name) else {
+            let names: Vec<String> =
+                set.resources.iter().map(|other| other.spec.name.to_string()).collect();
+            notes.push(format!("this node advertises {}, but not {name}", names.join(", ")));
+            continue;
+        };
+        let count = *count as usize;
+        let total = resource.replicas().count();
+        let healthy = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
+        let used = allocated.get(name).map_or(0, |used| *used as usize);
+        if count > total {
+            notes.push(format!(
+                "requests {count} of {name}, this node can never have more than {total}"
+            ));
+        } else if count > healthy {
+            notes
+                .push(format!("requests {count} of {name}, only {healthy} of {total} are healthy"));
+        } else if used > 0 && count > healthy.saturating_sub(used) {
+            notes.push(format!(
+                "requests {count} of {name}, {used} of {healthy} are allocated to the pods before"
+            ));
+        }
+    }
+    notes
 }
 
 /// The decisions of a plan.

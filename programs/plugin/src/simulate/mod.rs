@@ -9,9 +9,11 @@ mod explain;
 mod pod_argument;
 mod report;
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Args;
 use command_line::{Failure, OutputFormat};
 use device_plugin::DevicePlugin;
@@ -32,7 +34,8 @@ use report::{HostView, Report, SimulatedPod};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
-                  be refused. Exit codes: 0, or 1 if a pod of --pod is refused."
+                  be refused. Of more than 16 pods per resource, prints the first 15 and the last, \
+                  unless --verbose is given. Exit codes: 0, or 1 if a pod of --pod is refused."
 )]
 pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
@@ -54,11 +57,20 @@ pub(crate) struct SimulateArguments {
 /// Windows Server 2022.
 const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
-/// Without `--pod`, the most pods that are simulated per resource.
-const DEFAULT_PODS: usize = 16;
+/// Without `--pod` and `--verbose`, the most pods of a resource that are reported.
+const REPORTED_PODS: usize = 16;
+
+/// The result of a simulation.
+struct Simulation {
+    resources: Vec<ResourceView>,
+    pods: Vec<SimulatedPod>,
+    /// Which pods are not in `pods`.
+    left_out: Vec<String>,
+}
 
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    check_names(&arguments.pods)?;
     let inventory = arguments.input.inventory.as_deref();
     let snapshot = snapshot(inventory)?;
     let host = HostView::of(&snapshot, inventory);
@@ -71,9 +83,12 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
-    let (resources, pods) = runtime.block_on(simulate(&devices, &arguments.pods))?;
+    let limit = if arguments.verbose { usize::MAX } else { REPORTED_PODS };
+    let simulated = runtime.block_on(simulate(&devices, &arguments.pods, limit))?;
+    let Simulation { resources, pods, left_out } = simulated;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
-    let mut report = Report { host, resources, pods, notes: node_notes(&devices.set()) };
+    let notes = [left_out, node_notes(&devices.set())].concat();
+    let mut report = Report { host, resources, pods, notes };
     match arguments.output {
         OutputFormat::Text => command_line::print(&report.text(inventory, arguments.verbose))?,
         OutputFormat::Json => {
@@ -82,6 +97,16 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Fails if two pods have one name.
+fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
+    let mut names = HashSet::new();
+    match pods.iter().find(|pod| !names.insert(&pod.name)) {
+        None => Ok(()),
+        Some(pod) => Err(Failure::usage(anyhow!("several pods are named `{}`", pod.name))
+            .hint("give each pod a name; a pod requests several resources as NAME=R:1,S:1")),
+    }
 }
 
 /// The host of the inventory, or the default one.
@@ -97,7 +122,8 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 async fn simulate(
     devices: &NodeDevices,
     pods: &[PodArgument],
-) -> Result<(Vec<ResourceView>, Vec<SimulatedPod>), Failure> {
+    limit: usize,
+) -> Result<Simulation, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
@@ -105,60 +131,78 @@ async fn simulate(
     let set = devices.set();
     tokio::select! {
         Err(error) = plugin.run() => Err(Failure::runtime(error)),
-        outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
+        outcome = scenario(&kubelet, &set, pods, limit) => Ok(outcome),
     }
 }
 
-/// Waits for the device lists, admits the pods one after the other and reports.
+/// Waits for the device lists, admits the pods one after the other and reports. Of the default pods,
+/// it reports at most `limit` per resource.
 async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-) -> (Vec<ResourceView>, Vec<SimulatedPod>) {
+    limit: usize,
+) -> Simulation {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
-    let advertised = kubelet.wait_for_lists(&names).await;
-    let pods = match pods {
-        [] => default_pods(&advertised),
-        given => merged(given),
+    let resources = kubelet.wait_for_lists(&names).await;
+    let (groups, limit) = match pods {
+        [] => (default_pods(&resources), limit),
+        given => (vec![given.to_vec()], usize::MAX),
     };
-    let mut simulated = Vec::new();
-    for pod in pods {
-        let outcome = admit(kubelet, &pod).await;
-        let notes = match &outcome {
-            Ok(container) => explain::admission(&pod.requests, container, set),
-            Err(_) => explain::refusal(&pod.requests, set),
-        };
-        simulated.push(SimulatedPod { pod, outcome, notes });
+    let (mut pods, mut left_out) = (Vec::new(), Vec::new());
+    let mut allocated = HashMap::new();
+    for group in groups {
+        let last = group.len() - 1;
+        let mut hidden: Vec<(String, bool)> = Vec::new();
+        for (index, pod) in group.into_iter().enumerate() {
+            let outcome = admit(kubelet, &pod).await;
+            let is_hidden = index + 1 >= limit && index < last;
+            let notes = match &outcome {
+                _ if is_hidden => Vec::new(),
+                Ok(container) => explain::admission(&pod.requests, container, set),
+                Err(_) => explain::refusal(&pod.requests, set, &allocated),
+            };
+            if outcome.is_ok() {
+                for request in &pod.requests {
+                    *allocated.entry(request.resource.clone()).or_insert(0) += request.count;
+                }
+            }
+            if is_hidden {
+                hidden.push((pod.name, outcome.is_ok()));
+                continue;
+            }
+            pods.push(SimulatedPod { pod, outcome, notes });
+        }
+        left_out.extend(not_shown(&hidden));
     }
-    (advertised, simulated)
+    Simulation { resources, pods, left_out }
 }
 
-/// One pod per replica, plus one that must be refused, for every resource with replicas.
-fn default_pods(advertised: &[ResourceView]) -> Vec<PodArgument> {
+/// The note on pods that are not reported.
+fn not_shown(pods: &[(String, bool)]) -> Option<String> {
+    let ((first, _), (last, _)) = (pods.first()?, pods.last()?);
+    let admitted = pods.iter().filter(|(_, is_admitted)| *is_admitted).count();
+    let refused = pods.len() - admitted;
+    Some(format!(
+        "the pods {first} to {last} are not shown: {admitted} admitted, {refused} refused \
+         (--verbose shows all)"
+    ))
+}
+
+/// For every resource with replicas, one pod per replica, plus one that must be refused.
+fn default_pods(advertised: &[ResourceView]) -> Vec<Vec<PodArgument>> {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
-    let mut pods = Vec::new();
-    for view in advertised {
+    let mut groups = Vec::new();
+    for view in advertised.iter().filter(|view| view.allocatable > 0) {
         let Ok(resource) = view.name.parse::<ResourceName>() else { continue };
         let kind = view.name.rsplit('/').next().unwrap_or_default();
-        let count = if view.allocatable == 0 { 0 } else { DEFAULT_PODS.min(view.allocatable + 1) };
-        pods.extend((1..=count).map(|n| PodArgument {
+        let pods = (1..=view.allocatable + 1).map(|n| PodArgument {
             name: if several { format!("{kind}-{n}") } else { format!("pod-{n}") },
             requests: vec![Request { resource: resource.clone(), count: 1 }],
-        }));
+        });
+        groups.push(pods.collect());
     }
-    pods
-}
-
-/// Consecutive arguments with one name are one pod.
-fn merged(arguments: &[PodArgument]) -> Vec<PodArgument> {
-    let mut pods: Vec<PodArgument> = Vec::new();
-    for argument in arguments {
-        match pods.last_mut().filter(|pod| pod.name == argument.name) {
-            Some(pod) => argument.requests.iter().for_each(|request| pod.add(request.clone())),
-            None => pods.push(argument.clone()),
-        }
-    }
-    pods
+    groups
 }
 
 /// Schedules and admits a pod, or returns why it is refused.
