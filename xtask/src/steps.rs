@@ -6,8 +6,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::prerequisites::{
-    CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
-    SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
+    CARGO_DENY, CARGO_FUZZ, CONTAINER_RUNTIME, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER,
+    LINTS, NINJA, Need, SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE,
+    WINE_32,
 };
 use crate::process::run;
 use crate::workspace::{
@@ -186,6 +187,14 @@ pub(crate) const STEPS: &[Step] = &[
         systems: LINUX_TOOLS,
         needs: &[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: release_files,
+    },
+    Step {
+        name: "linux-node",
+        about: "a Linux node with kubelet, containerd and runc, and a device as /dev/dxg",
+        when: When::Always,
+        systems: LINUX_TOOLS,
+        needs: &[GO, CONTAINER_RUNTIME, STATIC_BUILDS],
+        run: kubernetes_suites::linux_node,
     },
     Step {
         name: "deny",

@@ -335,7 +335,7 @@ impl NodeDevices {
     /// that use a driver which was replaced.
     fn review(&mut self, holders: Option<&Attribution>) {
         let held = holders.map(|holders| {
-            HeldDevices::of_slots(holders.iter().map(|(resource, slot, _)| (resource, slot)))
+            HeldDevices::of_replicas(holders.iter().map(|(resource, slot, _)| (resource, slot)))
         });
         let before = self.published.set();
         let set = before.reviewed(held.as_ref(), self.now());
@@ -423,7 +423,7 @@ fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
 /// The list of each resource, or the error that the kubelet would refuse it.
 fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
     set.resources.iter().map(|resource| {
-        let slots = resource.slots().map(|slot| {
+        let slots = resource.replicas().map(|slot| {
             let mut device = AdvertisedDevice::healthy(slot.id.to_string());
             device.healthy = slot.health.is_healthy();
             device.numa_nodes.extend(slot.numa_node);

@@ -8,7 +8,7 @@ use crate::config_files;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::policy::{ModelSettings, model_settings};
 use crate::rules::FileRule;
-use crate::variables::{Variables, misspelled_variables, socket_directory};
+use crate::variables::{Variables, match_name, misspelled_variables, socket_directory};
 use crate::{ConfigError, Environment, resources};
 
 /// The flags of the command line.
@@ -48,6 +48,11 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
         let mut file = config_files::settings(&variables, flags.config.as_deref())?;
         notices.append(&mut file.ignored);
         models.push(model_settings(&variables, &file)?);
+    }
+    if !models.iter().any(|model| model.policy.model == DriverModel::Legacy)
+        && let Some(name) = match_name(environment)?
+    {
+        notices.push(format!("{} has no effect without --driver-model legacy", name.origin));
     }
     resources::check(&models)?;
     let directory = directory(flags, environment, &models)?;

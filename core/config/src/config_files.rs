@@ -49,6 +49,7 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
     let here = environment.working_directory().ok();
     let mut ignored = Vec::new();
     for folder in here.into_iter().chain([machine_folder(environment)]) {
+        ignored.extend(toml_notice(&folder, variables));
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
             // This is checked before the file is read, because a file that others wrote must not stop
@@ -70,6 +71,14 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
         }
     }
     Ok(FileSettings::default().with_ignored(ignored))
+}
+
+/// A warning about the file of an earlier plugin, which read TOML.
+fn toml_notice(folder: &Path, variables: &Variables<'_>) -> Option<String> {
+    let (model, path) = (variables.model, folder.join(format!("{}.toml", variables.model)));
+    variables.environment.read(&path).ok()?;
+    let path = path.display();
+    Some(format!("the file `{path}` is ignored: write its keys to {model}.yaml, as YAML"))
 }
 
 fn machine_folder(environment: &dyn Environment) -> PathBuf {

@@ -3,7 +3,7 @@
 //! `serde-saphyr` parses (JSON is a subset of YAML 1.2), and the structs check keys and values. The
 //! errors get the file and the path of keys here.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::{Path, Segment, Track};
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
@@ -20,24 +20,53 @@ const MAX_VALUES: usize = 500_000;
 
 /// Reads the file of these bytes, YAML or JSON; errors call it `name`.
 ///
-/// A file without content reads as an empty mapping.
+/// A file without content, or with `null`, reads as an empty mapping.
 pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ReadError> {
-    let text = text::text(name, bytes)?;
+    let mut text = text::text(name, bytes)?;
+    if is_empty_document(&text) {
+        text.clear();
+    }
     let mut track = Track::new();
     let read = serde_saphyr::with_deserializer_from_str_with_options(&text, options(), |yaml| {
         T::deserialize(serde_path_to_error::Deserializer::new(yaml, &mut track))
     });
     read.map_err(|error| {
-        let (what, hint) = describe(&error, &text);
-        let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
-        ReadError {
-            file: name.to_owned(),
-            line: line.filter(|line| *line > 0),
-            path: keys(&track.path()),
-            what,
-            hint,
+        // A bracket that is not closed makes a list out of a single value.
+        if matches!(error, Error::Unexpected { .. })
+            && let Some(syntax) = syntax_error(&text)
+        {
+            return read_error(name, &text, "", &syntax);
         }
+        read_error(name, &text, &keys(&track.path(), &error), &error)
     })
+}
+
+fn read_error(name: &str, text: &str, path: &str, error: &Error) -> ReadError {
+    let (what, hint) = describe(error, text);
+    let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
+    ReadError {
+        file: name.to_owned(),
+        line: line.filter(|line| *line > 0),
+        path: path.to_owned(),
+        what,
+        hint,
+    }
+}
+
+/// Whether the file has one document, which is empty or `null`.
+fn is_empty_document(text: &str) -> bool {
+    let words: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with('#'))
+        .flat_map(str::split_whitespace)
+        .collect();
+    matches!(words.as_slice(), [] | ["---" | "null" | "~"] | ["---", "null" | "~"])
+}
+
+/// What is wrong with the file whatever it should contain.
+fn syntax_error(text: &str) -> Option<Error> {
+    serde_saphyr::from_str_with_options::<IgnoredAny>(text, options()).err()
 }
 
 fn options() -> serde_saphyr::Options {
@@ -61,11 +90,23 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-/// A path such as `adapters[0].luid` or `copyToVm["a.b"]`.
-fn keys(path: &Path) -> String {
+/// A path such as `adapters[0].luid` or `copyToVm["a.b"]`. It does not end with an unknown key, which
+/// the message names.
+fn keys(path: &Path, error: &Error) -> String {
+    let unknown = match error {
+        Error::SerdeUnknownField { field, .. } => Some(field),
+        _ => None,
+    };
+    let last = path.iter().len().saturating_sub(1);
     let keys: String = path
         .iter()
-        .map(|segment| match segment {
+        .enumerate()
+        .filter(|(n, segment)| {
+            let is_unknown =
+                matches!(segment, Segment::Map { key } if *n == last && Some(key) == unknown);
+            !is_unknown
+        })
+        .map(|(_, segment)| match segment {
             Segment::Seq { index } => format!("[{index}]"),
             // The library reads a `Spanned` value like a struct.
             Segment::Map { key } if key == "value" => String::new(),
@@ -107,7 +148,7 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         }
         Error::SerdeInvalidValue { expected, .. } => expected.clone(),
         Error::Unexpected { expected: "sequence start", .. } => "expected a list".to_owned(),
-        Error::Unexpected { expected: "mapping start", .. } => "expected a mapping".to_owned(),
+        Error::Unexpected { expected: "mapping start", .. } => EXPECTED_MAPPING.to_owned(),
         Error::Unexpected { expected: "string scalar", .. } => "expected a single value".to_owned(),
         Error::MultipleDocuments { .. } => {
             "a second YAML document begins; a file holds one document".to_owned()
@@ -116,9 +157,15 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         Error::Budget { breach, .. } => format!("the file exceeds a limit: {breach:?}"),
         syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
     };
-    let hint = what.ends_with(NOTHING).then(|| "leave the key out, or give it a value".to_owned());
+    let hint = match what.as_str() {
+        EXPECTED_MAPPING => Some("write `key: value`".to_owned()),
+        _ if what.ends_with(NOTHING) => Some("leave the key out, or give it a value".to_owned()),
+        _ => None,
+    };
     (what, hint)
 }
+
+pub(crate) const EXPECTED_MAPPING: &str = "expected a mapping";
 
 /// The end of a message about a key without a value.
 const NOTHING: &str = ", found nothing";

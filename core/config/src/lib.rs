@@ -44,5 +44,7 @@ pub use error::ConfigError;
 pub use origin::{Effective, Origin};
 pub use read_error::{Place, ReadError};
 pub use regular_file::read_bytes;
-pub use values::{MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE};
+pub use values::{
+    MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,
+};
 pub use variables::VARIABLES;

@@ -78,6 +78,8 @@ pub(crate) fn model_settings(
             container: Arc::new(container(&settings)),
             publish_numa: settings.publish_numa.value.0,
             removal_grace: Duration::from_secs(settings.removal_grace.value.0),
+            cordoned: settings.cordoned_devices.value.0.iter().map(|n| n.0.clone()).collect(),
+            unhealthy_after_resets: settings.unhealthy_after_resets.value.0,
         },
         rules,
         foreign_rules,

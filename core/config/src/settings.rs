@@ -6,19 +6,22 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DriverModel,
-    FileName, MultiDevice, ParseError, ResourceName, RuntimeFile, RuntimeMounts, SharedRequests,
-    StorePath, Vendor, Visibility,
+    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DeviceName,
+    DriverModel, FileName, MultiDevice, ParseError, ResetLimit, ResourceName, RuntimeFile,
+    RuntimeMounts, SharedRequests, StorePath, Vendor, Visibility,
 };
 
 use crate::any_case::AnyCase;
+use crate::document::EXPECTED_MAPPING;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
 use crate::values::{
-    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed, TextOr, present,
+    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS, Number,
+    Parsed, TextOr, positive, present,
 };
 use crate::{ReadError, document};
 
@@ -51,6 +54,9 @@ macro_rules! settings {
         pub(crate) struct Settings {
             $(pub(crate) $field: Sourced<$type>,)*
         }
+
+        /// The keys of a configuration file.
+        pub(crate) const KEYS: &[&str] = &[$($key,)* "resources"];
 
         impl ConfigurationFile {
             fn values(self, file: &str) -> SetValues {
@@ -98,6 +104,8 @@ settings! {
     environment_hints "environmentHints": Switch = |_| Switch(true);
     visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
     cdi_devices "cdiDevices": Switch = |_| Switch(false);
+    cordoned_devices "cordonedDevices": DeviceNames = |_| DeviceNames::default();
+    unhealthy_after_resets "unhealthyAfterResets": Resets = |_| Resets::default();
     resource_name "resourceName": Parsed<ResourceName> = default_resource;
 }
 
@@ -140,30 +148,21 @@ impl FileSettings {
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
     let name = path.display().to_string();
     let AnyCase(mut file): AnyCase<ConfigurationFile> =
-        document::parse(&name, bytes).map_err(advised)?;
+        document::parse(&name, bytes).map_err(|error| of_nvidia(error, &name, bytes))?;
     let rules = file_rules(&name, file.resources.take().unwrap_or_default())?;
     Ok(FileSettings { values: file.values(&name), rules, ignored: Vec::new() })
 }
 
 /// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
 /// instead.
-const OTHER_KEYS: [(&str, &str); 8] = [
+const OTHER_KEYS: [(&str, &str); 7] = [
     (
         "onDriverChange",
         "onDriverChange was removed: delete the key, and cordon and drain a node before you \
          replace its driver",
     ),
-    (
-        "version",
-        "a key of NVIDIA's device plugin: delete it, and write `multitenancy: 4` for `replicas: 4`",
-    ),
-    ("flags", "a key of NVIDIA's device plugin: delete it; its flags have no meaning on Windows"),
-    (
-        "sharing",
-        "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`, \
-         `sharedRequests: one` for `failRequestsGreaterThanOne: true`, and `renameShared: true` for \
-         `renameByDefault: true`",
-    ),
+    ("schema", "this is an inventory: name it with --inventory"),
+    ("adapters", "this is an inventory: name it with --inventory"),
     ("timeSlicing", "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`"),
     ("replicas", "a key of NVIDIA's device plugin: did you mean `multitenancy`?"),
     (
@@ -172,6 +171,28 @@ const OTHER_KEYS: [(&str, &str); 8] = [
     ),
     ("renameByDefault", "a key of NVIDIA's device plugin: write `renameShared: true` for true"),
 ];
+
+/// The keys of a file of NVIDIA's device plugin.
+const NVIDIA_KEYS: [&str; 3] = ["version", "flags", "sharing"];
+
+/// Names all keys of NVIDIA's device plugin at once, if the error is about one of them.
+fn of_nvidia(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
+    let known = NVIDIA_KEYS.iter().find(|key| error.what == format!("unknown key `{key}`"));
+    let Some(first) = known.filter(|_| error.path.is_empty()) else { return advised(error) };
+    let keys = document::parse(name, bytes).map(|Entries(keys): Entries<String, IgnoredAny>| keys);
+    let found: Vec<String> = NVIDIA_KEYS
+        .iter()
+        .filter(|key| *key == first || keys.as_ref().is_ok_and(|keys| keys.contains_key(**key)))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    let noun = if found.len() == 1 { "unknown key" } else { "unknown keys" };
+    let what = format!("{noun} {}: this is a file of NVIDIA's device plugin", found.join(", "));
+    ReadError { what, ..error }.with_hint(
+        "delete these keys; write `multitenancy: 4` for `replicas: 4`, `sharedRequests: one` for \
+         `failRequestsGreaterThanOne: true`, and `renameShared: true` for `renameByDefault: true`; \
+         docs/nvidia.md has an example",
+    )
+}
 
 /// Adds what to write instead, if the error is about the value of one of some keys, or about one of
 /// [`OTHER_KEYS`].
@@ -182,6 +203,11 @@ fn advised(error: ReadError) -> ReadError {
         }
     }
     let path = error.path.to_ascii_lowercase();
+    if error.what == EXPECTED_MAPPING && path.starts_with("additionalmounts") {
+        return error.with_hint(
+            "write a vendor with a list of files, such as `nvidia: [{source: nvml.dll}]`",
+        );
+    }
     let hint = path.rsplit(['.', '[']).find_map(|key| match key {
         "name" | "resourcename" => Some(RESOURCE_NAME_HINT),
         "deviceclass" => Some(
@@ -189,6 +215,11 @@ fn advised(error: ReadError) -> ReadError {
              1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
         ),
         "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
+        "cordoneddevices" => Some(
+            "write the ID or the location path of a device as `devices` prints it, such as \
+             PCIROOT(0)#PCI(1B00)",
+        ),
+        "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
         "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
         "source" => {
             Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
@@ -199,7 +230,9 @@ fn advised(error: ReadError) -> ReadError {
         _ => None,
     });
     match hint {
-        Some(hint) if error.hint.is_none() => error.with_hint(hint),
+        Some(hint) if error.hint.is_none() || error.what == EXPECTED_MAPPING => {
+            error.with_hint(hint)
+        }
         _ => error,
     }
 }
@@ -270,6 +303,46 @@ impl fmt::Display for FileNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.0.iter().map(|name| name.0.as_str()).collect();
         write!(f, "[{}]", names.join(", "))
+    }
+}
+
+/// Names of devices.
+#[derive(Deserialize, Clone, Debug, Default)]
+pub(crate) struct DeviceNames(pub(crate) Vec<Parsed<DeviceName>>);
+
+impl fmt::Display for DeviceNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(Parsed::to_string).collect();
+        write!(f, "[{}]", names.join(", "))
+    }
+}
+
+/// How many resets of a driver make a device unhealthy; by default, any number does not.
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
+#[serde(from = "AnyCase<ResetsFile>")]
+pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResetsFile {
+    count: Number<1, MAX_RESETS>,
+    minutes: Number<1, MAX_RESET_MINUTES>,
+}
+
+impl From<AnyCase<ResetsFile>> for Resets {
+    fn from(AnyCase(file): AnyCase<ResetsFile>) -> Resets {
+        Resets(Some(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) }))
+    }
+}
+
+impl fmt::Display for Resets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(ResetLimit { count, minutes }) => {
+                write!(f, "{{count: {count}, minutes: {minutes}}}")
+            }
+            None => f.write_str("off"),
+        }
     }
 }
 

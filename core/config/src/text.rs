@@ -16,6 +16,10 @@ pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
         let what = format!("the file is larger than {} MiB", MAX_BYTES >> 20);
         return Err(ReadError::of_file(name, what));
     }
+    if let Some(encoding) = unreadable_encoding(bytes) {
+        return Err(ReadError::of_file(name, format!("the file is {encoding}"))
+            .with_hint("save it as UTF-8"));
+    }
     let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or((UTF_8, 0));
     let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..]);
     text.map(String::from).ok_or_else(|| {
@@ -27,6 +31,21 @@ pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
         let what = format!("the file is not valid {}", encoding.name());
         ReadError { line, ..ReadError::of_file(name, what) }
     })
+}
+
+/// An encoding that is not read, by the zeros that it has in the first characters of every YAML or
+/// JSON file.
+fn unreadable_encoding(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xFF, 0xFE, 0, 0, ..]
+        | [0, 0, 0xFE, 0xFF, ..]
+        | [1..=0xFF, 0, 0, 0, ..]
+        | [0, 0, 0, 1..=0xFF, ..] => Some("UTF-32"),
+        [0, 1..=0xFF, 0, 1..=0xFF, ..] | [1..=0xFF, 0, 1..=0xFF, 0, ..] => {
+            Some("UTF-16 without a byte order mark")
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +69,24 @@ mod tests {
         for malformed in [&b"\xFF\xFEa"[..], b"\xFF\xFE\x00\xD8"] {
             let error = text("f.yaml", malformed).unwrap_err().to_string();
             assert_eq!(error, "f.yaml: the file is not valid UTF-16LE");
+        }
+    }
+
+    #[test]
+    fn encodings_that_are_not_read_are_named() {
+        let utf_16: Vec<u8> = "a: 1".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf_32: Vec<u8> = "a: 1".chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+        let marked = [b"\xFF\xFE\0\0a\0\0\0".as_slice(), b"\0\0\xFE\xFF\0\0\0a"];
+        for (bytes, what) in [
+            (utf_16.as_slice(), "UTF-16 without a byte order mark"),
+            (b"\0a\0:", "UTF-16 without a byte order mark"),
+            (&utf_32, "UTF-32"),
+            (marked[0], "UTF-32"),
+            (marked[1], "UTF-32"),
+        ] {
+            let error = text("f.yaml", bytes).unwrap_err();
+            assert_eq!(error.to_string(), format!("f.yaml: the file is {what}"));
+            assert_eq!(error.hint(), Some("save it as UTF-8"));
         }
     }
 

@@ -19,6 +19,10 @@ use crate::document::duplicate_key;
 pub const MAX_MULTITENANCY: u64 = 1024;
 /// The longest grace period for a device that disappeared, in seconds: a day.
 pub const MAX_REMOVAL_GRACE: u64 = 86_400;
+/// The most resets of a driver that a limit can allow.
+pub const MAX_RESETS: u64 = 1000;
+/// The longest time in which resets of a driver are counted, in minutes: a day.
+pub const MAX_RESET_MINUTES: u64 = devices::MAX_RESET_MINUTES as u64;
 /// The most memory that a rule can require of a device, in MiB: 16 TiB.
 pub const MAX_MEMORY_MIB: u64 = 16 << 20;
 
@@ -80,7 +84,12 @@ impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
 
 /// The number of replicas that `multitenancy` means: 0 means 1, as in the earlier plugins.
 pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU32 {
-    let number = u32::try_from(multitenancy.0).unwrap_or(u32::MAX);
+    positive(multitenancy)
+}
+
+/// The number, at least 1.
+pub(crate) fn positive<const MIN: u64, const MAX: u64>(number: Number<MIN, MAX>) -> NonZeroU32 {
+    let number = u32::try_from(number.0).unwrap_or(u32::MAX);
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 

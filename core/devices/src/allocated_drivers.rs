@@ -1,4 +1,4 @@
-//! Which driver each slot was allocated with, to find containers that use an earlier driver.
+//! Which driver each replica was allocated with, to find containers that use an earlier driver.
 //!
 //! The kubelet keeps the answer to an allocation as long as the pod exists, also when its container
 //! restarts. So a container uses the files of the driver that its device had at the allocation.
@@ -15,17 +15,17 @@ struct Driver {
     folder: Option<String>,
 }
 
-/// The driver of every slot at its last allocation, by resource and slot ID.
+/// The driver of every replica at its last allocation, by resource and replica ID.
 #[derive(Clone, Debug, Default)]
 pub struct AllocatedDrivers(HashMap<(ResourceName, String), Driver>);
 
-/// A slot that was allocated with another driver than its device has.
+/// A replica that was allocated with another driver than its device has.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct OutdatedSlot {
+pub struct OutdatedReplica {
     /// The resource.
     pub resource: ResourceName,
-    /// The slot's ID.
-    pub slot: String,
+    /// The replica's ID.
+    pub replica: String,
     /// The device.
     pub device: String,
     /// The driver at the allocation: its version, or the name of its folder if the versions do not
@@ -67,55 +67,64 @@ impl Driver {
 }
 
 impl AllocatedDrivers {
-    /// Records that these slots of the resource were allocated now. Unknown slots are ignored.
+    /// Records that these replicas of the resource were allocated now. Unknown replicas are ignored.
     pub fn record<'a>(
         &mut self,
         resource: &ResourceDevices,
-        slots: impl IntoIterator<Item = &'a str>,
+        replicas: impl IntoIterator<Item = &'a str>,
     ) {
-        for id in slots {
-            if let Ok(slot) = resource.locate(id) {
+        for id in replicas {
+            if let Ok(replica) = resource.locate(id) {
                 let key = (resource.spec.name.clone(), id.to_owned());
-                self.0.insert(key, Driver::of(&slot.entry.device));
+                self.0.insert(key, Driver::of(&replica.entry.device));
             }
         }
     }
 
-    /// Follows a new device set: forgets slots that are not in it, so that there are never more than
+    /// Follows a new device set: forgets replicas that are not in it, so that there are never more than
     /// it has.
     pub fn follow(&mut self, set: &DeviceSet) {
-        self.0.retain(|(name, slot), _| {
-            set.resource(name).is_some_and(|resource| resource.locate(slot).is_ok())
+        self.0.retain(|(name, replica), _| {
+            set.resource(name).is_some_and(|resource| resource.locate(replica).is_ok())
         });
     }
 
-    /// Every slot that was allocated with another driver than its device has in `set`.
+    /// Every replica that was allocated with another driver than its device has in `set`.
     #[must_use]
-    pub fn outdated(&self, set: &DeviceSet) -> Vec<OutdatedSlot> {
-        self.0.keys().filter_map(|(name, slot)| self.outdated_slot(set, name, slot)).collect()
+    pub fn outdated(&self, set: &DeviceSet) -> Vec<OutdatedReplica> {
+        self.0
+            .keys()
+            .filter_map(|(name, replica)| self.outdated_replica(set, name, replica))
+            .collect()
     }
 
-    /// Forgets the allocation of a slot, because its container has ended.
-    pub fn forget(&mut self, resource: &ResourceName, slot: &str) {
-        self.0.remove(&(resource.clone(), slot.to_owned()));
+    /// Forgets the allocation of a replica, because its container has ended.
+    pub fn forget(&mut self, resource: &ResourceName, replica: &str) {
+        self.0.remove(&(resource.clone(), replica.to_owned()));
     }
 
-    /// How this slot is outdated: it was allocated with another driver than its device has in `set`.
+    /// How this replica is outdated: it was allocated with another driver than its device has in `set`.
     /// `None` if the allocation is not known.
     #[must_use]
-    pub fn outdated_slot(
+    pub fn outdated_replica(
         &self,
         set: &DeviceSet,
         resource: &ResourceName,
-        slot: &str,
-    ) -> Option<OutdatedSlot> {
-        let driver = self.0.get(&(resource.clone(), slot.to_owned()))?;
-        let device = &set.resource(resource)?.locate(slot).ok()?.entry.device;
+        replica: &str,
+    ) -> Option<OutdatedReplica> {
+        let driver = self.0.get(&(resource.clone(), replica.to_owned()))?;
+        let device = &set.resource(resource)?.locate(replica).ok()?.entry.device;
         let now = Driver::of(device);
         driver.is_replaced_by(&now).then(|| {
             let [before, now] = driver.texts(&now);
             let device = device.id.to_string();
-            OutdatedSlot { resource: resource.clone(), slot: slot.to_owned(), device, before, now }
+            OutdatedReplica {
+                resource: resource.clone(),
+                replica: replica.to_owned(),
+                device,
+                before,
+                now,
+            }
         })
     }
 }

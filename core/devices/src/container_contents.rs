@@ -40,10 +40,10 @@ pub enum PlanWarning {
     )]
     NoLocationPathSupport(DeviceClass),
     /// Replicas of one device add no capacity to a container.
-    #[error("{slots} of the container's replicas belong to the same device `{device}`")]
+    #[error("{replicas} of the container's replicas belong to the same device `{device}`")]
     ReplicasOfSameDevice {
-        /// The container's slots on the device; at least 2.
-        slots: usize,
+        /// The container's replicas on the device; at least 2.
+        replicas: usize,
         /// The device.
         device: PnpId,
     },

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Adapter, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, LocationPath, Luid,
-    PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
+    Adapter, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
+    LocationPath, Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
 };
 
 /// Whether a device can be allocated.
@@ -39,6 +39,15 @@ pub enum UnhealthyReason {
     Skipped,
     /// The host no longer reports the device.
     Removed,
+    /// An administrator took the device out of service.
+    Cordoned(CordonSource),
+    /// The driver was reset this often within this many minutes.
+    Resets {
+        /// The number of resets.
+        count: u32,
+        /// The minutes of the limit.
+        minutes: u32,
+    },
 }
 
 impl fmt::Display for UnhealthyReason {
@@ -55,6 +64,15 @@ impl fmt::Display for UnhealthyReason {
                 "the adapter is reported, but no longer advertised; doctor shows the reason",
             ),
             UnhealthyReason::Removed => f.write_str("the host no longer reports the device"),
+            UnhealthyReason::Cordoned(source) => {
+                write!(f, "cordoned: taken out of service by {source}")
+            }
+            UnhealthyReason::Resets { count, minutes } => write!(
+                f,
+                "the driver was reset {count} {} within {minutes} {}",
+                if *count == 1 { "time" } else { "times" },
+                if *minutes == 1 { "minute" } else { "minutes" },
+            ),
         }
     }
 }

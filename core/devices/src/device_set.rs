@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::slot::split;
+use crate::replica::split;
 use crate::{
-    Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
-    ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, SlotId, UnhealthyReason,
+    Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ReplicaId,
+    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -34,6 +34,8 @@ pub struct DeviceSet {
     pub skipped: Vec<Skipped>,
     /// Rules that match no device.
     pub unmatched_rules: Vec<ResourceRule>,
+    /// Cordons that name no listed device of the host; each deserves a warning.
+    pub unmatched_cordons: Vec<Cordon>,
 }
 
 /// One resource's devices.
@@ -42,7 +44,7 @@ pub struct ResourceDevices {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
     entries: Vec<ListedDevice>,
-    /// Device instance ID, as spelled in slot IDs → index in `entries`.
+    /// Device instance ID, as spelled in replica IDs → index in `entries`.
     index_by_id: HashMap<String, usize>,
 }
 
@@ -66,20 +68,20 @@ struct Removal {
     held_until: Option<Moment>,
 }
 
-/// Where a slot ID leads.
+/// Where a replica ID leads.
 #[derive(Clone, Copy)]
-pub(crate) struct LocatedSlot<'a> {
+pub(crate) struct LocatedReplica<'a> {
     /// The device's index in [`ResourceDevices::entries`].
     pub(crate) device_index: usize,
-    pub(crate) replica: u32,
+    pub(crate) number: u32,
     pub(crate) entry: &'a ListedDevice,
 }
 
-/// A slot as advertised to the kubelet.
+/// A replica as advertised to the kubelet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slot {
+pub struct Replica {
     /// Its ID.
-    pub id: SlotId,
+    pub id: ReplicaId,
     /// Its device's health.
     pub health: Health,
     /// Its device's NUMA node, if nodes are published.
@@ -88,8 +90,8 @@ pub struct Slot {
 
 /// Why a device ID from the kubelet cannot be allocated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SlotError {
-    /// Not a slot ID.
+pub enum ReplicaError {
+    /// Not a replica ID.
     #[error(
         "malformed device ID `{0}` (expected a PnP instance ID, a backslash and a replica number)"
     )]
@@ -146,11 +148,18 @@ impl DeviceSet {
             let removed = removed(&resource.spec);
             Arc::new(ResourceDevices::new(resource, removed))
         });
+        let resources: Vec<Arc<ResourceDevices>> = resources.collect();
+        let mut unmatched_cordons = offer.unmatched_cordons;
+        // A removed device stays listed.
+        unmatched_cordons.retain(|cordon| {
+            !resources.iter().flat_map(|r| r.entries()).any(|entry| cordon.is_for(&entry.device))
+        });
         DeviceSet {
-            resources: resources.collect(),
+            resources,
             host: offer.host,
             skipped: offer.skipped,
             unmatched_rules: offer.unmatched_rules,
+            unmatched_cordons,
         }
     }
 
@@ -268,36 +277,36 @@ impl ResourceDevices {
         self.index_by_id.get(id.as_str()).map(|&n| &self.entries[n])
     }
 
-    /// Its slots, device by device.
-    pub fn slots(&self) -> impl Iterator<Item = Slot> {
+    /// Its replicas, device by device.
+    pub fn replicas(&self) -> impl Iterator<Item = Replica> {
         self.entries.iter().flat_map(|entry| {
-            (0..self.spec.sharing.replicas.get()).map(|replica| Slot {
-                id: SlotId { device: entry.device.id.clone(), replica },
+            (0..self.spec.sharing.replicas.get()).map(|number| Replica {
+                id: ReplicaId { device: entry.device.id.clone(), number },
                 health: entry.health,
                 numa_node: entry.published_numa_node(),
             })
         })
     }
 
-    /// Finds the slot with this ID, whether its device is healthy or not.
-    pub(crate) fn locate(&self, id: &str) -> Result<LocatedSlot<'_>, SlotError> {
-        let (device, replica) = split(id).ok_or_else(|| SlotError::Malformed(id.to_owned()))?;
+    /// Finds the replica with this ID, whether its device is healthy or not.
+    pub(crate) fn locate(&self, id: &str) -> Result<LocatedReplica<'_>, ReplicaError> {
+        let (device, number) = split(id).ok_or_else(|| ReplicaError::Malformed(id.to_owned()))?;
         let Some(&device_index) = self.index_by_id.get(device) else {
-            return Err(SlotError::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
+            return Err(ReplicaError::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
         };
         let replicas = self.spec.sharing.replicas.get();
-        if replica >= replicas {
-            return Err(SlotError::BeyondReplicas(id.to_owned(), replicas));
+        if number >= replicas {
+            return Err(ReplicaError::BeyondReplicas(id.to_owned(), replicas));
         }
-        Ok(LocatedSlot { device_index, replica, entry: &self.entries[device_index] })
+        Ok(LocatedReplica { device_index, number, entry: &self.entries[device_index] })
     }
 
-    /// Finds the slot with this ID if its device is healthy.
-    pub(crate) fn locate_healthy(&self, id: &str) -> Result<LocatedSlot<'_>, SlotError> {
-        let slot = self.locate(id)?;
-        match slot.entry.health {
-            Health::Healthy => Ok(slot),
-            Health::Unhealthy(reason) => Err(SlotError::Unhealthy(id.to_owned(), reason)),
+    /// Finds the replica with this ID if its device is healthy.
+    pub(crate) fn locate_healthy(&self, id: &str) -> Result<LocatedReplica<'_>, ReplicaError> {
+        let replica = self.locate(id)?;
+        match replica.entry.health {
+            Health::Healthy => Ok(replica),
+            Health::Unhealthy(reason) => Err(ReplicaError::Unhealthy(id.to_owned(), reason)),
         }
     }
 }

@@ -9,6 +9,7 @@ mod allocated_drivers;
 mod case_folding;
 mod container_contents;
 mod copy_to_vm;
+mod cordon;
 mod decimal;
 mod destination;
 mod device;
@@ -34,10 +35,11 @@ mod plan;
 mod policy;
 mod preferred_allocation;
 pub mod printable;
+mod replica;
+mod resets;
 mod resource_name;
 mod runtime_files;
 mod selection;
-mod slot;
 mod source;
 mod string_id;
 mod telemetry;
@@ -46,13 +48,14 @@ pub use adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
 };
-pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
+pub use allocated_drivers::{AllocatedDrivers, OutdatedReplica, is_driver_replaced};
 pub use container_contents::{ContainerContents, PlanWarning};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
+pub use cordon::{Cordon, CordonSource, DeviceName};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use device_class::DeviceClass;
-pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
+pub use device_set::{DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices};
 pub use driver_date::DriverDate;
 pub use driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
 pub use dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, dxg_driver_folder};
@@ -81,10 +84,11 @@ pub use policy::{
     Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::preferred_allocation;
+pub use replica::ReplicaId;
+pub use resets::{DeviceResets, MAX_RESET_MINUTES, ResetHistory, ResetLimit};
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
-pub use slot::SlotId;
 pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
     StepCallback, WarningEffect,

@@ -3,14 +3,16 @@
 //! Assigns every device of a snapshot to exactly one resource, and returns a reason for every
 //! adapter without a resource.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
 use crate::selection::{check_scope, select, supported};
 use crate::{
-    Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Platform,
-    Policy, ResourceName, ResourceRule, Sharing, SkipReason, Skipped, Visibility,
+    Cordon, CordonSource, Device, DeviceMatch, DeviceResets, DriverModel, Filter, Health,
+    HostFacts, HostSnapshot, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
+    Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -66,6 +68,8 @@ pub struct Offer {
     pub skipped: Vec<Skipped>,
     /// Rules that match no device of this snapshot.
     pub unmatched_rules: Vec<ResourceRule>,
+    /// Cordons that name no device of this snapshot, each once.
+    pub unmatched_cordons: Vec<Cordon>,
 }
 
 /// The devices of one resource.
@@ -125,10 +129,14 @@ impl Catalog {
     #[must_use]
     pub fn offer(&self, snapshot: &HostSnapshot) -> Offer {
         let mut matched: Vec<&ResourceRule> = Vec::new();
+        let cordons = self.cordons(snapshot);
+        let locations = devices_by_location(snapshot);
+        let mut unmatched_cordons = cordons.clone();
         let (assigned, skipped) = select(snapshot, |device| {
+            unmatched_cordons.retain(|cordon| !cordon.is_for(&device));
             let platform = snapshot.host.platform;
             let CatalogModel { policy, resource, rule_resources } =
-                self.model_of(&device, platform)?;
+                self.model_of(&device, platform, &locations)?;
             let rule =
                 policy.rules.iter().position(|rule| rule.matches.matches(&device, policy.model));
             let on_linux = platform == Platform::LinuxDxg;
@@ -137,7 +145,8 @@ impl Catalog {
             }
             matched.extend(rule.map(|rule| &policy.rules[rule]));
             let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
-            Ok((resource, device, policy.clone()))
+            let health = health(&device, policy, &cordons, snapshot);
+            Ok((resource, Device { health, ..device }, policy.clone()))
         });
         let mut resources: Vec<ResourceOffer> = self
             .resources
@@ -152,11 +161,51 @@ impl Catalog {
             resources,
             skipped,
             unmatched_rules: self.unmatched_rules(&matched),
+            unmatched_cordons,
         }
     }
 
+    /// Whether the resets of a driver can make a device unhealthy.
+    #[must_use]
+    pub fn has_reset_limit(&self) -> bool {
+        self.models.iter().any(|model| model.policy.unhealthy_after_resets.is_some())
+    }
+
+    /// The time until the first of these resets no longer counts, so that a device may recover.
+    #[must_use]
+    pub fn next_reset_expiry(&self, resets: &[DeviceResets]) -> Option<Duration> {
+        self.models
+            .iter()
+            .filter_map(|model| model.policy.unhealthy_after_resets)
+            .flat_map(|limit| {
+                resets.iter().filter_map(move |resets| limit.window().checked_sub(resets.age))
+            })
+            .filter(|left| !left.is_zero())
+            .min()
+    }
+
+    /// The cordons of every driver model's configuration, and of the snapshot.
+    fn cordons(&self, snapshot: &HostSnapshot) -> Vec<Cordon> {
+        let configured = self.models.iter().flat_map(|model| &model.policy.cordoned);
+        let mut cordons: Vec<Cordon> = configured
+            .map(|device| Cordon { device: device.clone(), source: CordonSource::Configuration })
+            .chain(snapshot.cordoned.iter().map(|device| Cordon {
+                device: device.clone(),
+                source: CordonSource::NodeAnnotation,
+            }))
+            .collect();
+        cordons.sort();
+        cordons.dedup();
+        cordons
+    }
+
     /// The first driver model that matches the device.
-    fn model_of(&self, device: &Device, platform: Platform) -> Result<&CatalogModel, SkipReason> {
+    fn model_of(
+        &self,
+        device: &Device,
+        platform: Platform,
+        locations: &HashMap<String, Vec<&PnpId>>,
+    ) -> Result<&CatalogModel, SkipReason> {
         let on_linux = platform == Platform::LinuxDxg;
         let Some(model) =
             self.models.iter().find(|model| Filter::of(model.policy.model).matches(device))
@@ -171,10 +220,9 @@ impl Catalog {
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))
             }
-            (_, DriverModel::Wddm | DriverModel::Mcdm)
-                if device.location_path.is_none() && !on_linux =>
-            {
-                Err(SkipReason::NoLocationPath)
+            (_, DriverModel::Wddm | DriverModel::Mcdm) if !on_linux => {
+                check_location_path(device, locations)?;
+                Ok(model)
             }
             _ => Ok(model),
         }
@@ -189,6 +237,53 @@ impl Catalog {
             }
         }
         unmatched
+    }
+}
+
+/// The IDs of the devices at each location path, without case.
+fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<String, Vec<&PnpId>> {
+    let mut devices: HashMap<String, Vec<&PnpId>> = HashMap::new();
+    let hardware = snapshot.adapters.iter().filter(|adapter| adapter.hardware);
+    for pnp in hardware.filter_map(|adapter| adapter.pnp.as_ref()) {
+        if let Some(path) = pnp.location_paths.first() {
+            devices.entry(fold_case(path.as_str())).or_default().push(&pnp.id);
+        }
+    }
+    devices
+}
+
+/// Checks that the device has a location path, which no other device of the host has.
+fn check_location_path(
+    device: &Device,
+    locations: &HashMap<String, Vec<&PnpId>>,
+) -> Result<(), SkipReason> {
+    let path = device.location_path.as_ref().ok_or(SkipReason::NoLocationPath)?;
+    let own_id = fold_case(device.id.as_str());
+    let devices = locations.get(&fold_case(path.as_str())).into_iter().flatten();
+    match devices.copied().find(|id| fold_case(id.as_str()) != own_id) {
+        Some(other) => Err(SkipReason::SameLocationPath(path.clone(), other.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The health of a device of this policy. The cordon of a device that has a problem is its reason: an
+/// administrator already takes care of it.
+fn health(
+    device: &Device,
+    policy: &ModelPolicy,
+    cordons: &[Cordon],
+    snapshot: &HostSnapshot,
+) -> Health {
+    if let Some(cordon) = cordons.iter().find(|cordon| cordon.is_for(device)) {
+        return Health::Unhealthy(UnhealthyReason::Cordoned(cordon.source));
+    }
+    match policy.unhealthy_after_resets {
+        Some(limit) if device.health.is_healthy() => {
+            limit.reached(&device.id, &snapshot.resets).map_or(Health::Healthy, |count| {
+                Health::Unhealthy(UnhealthyReason::Resets { count, minutes: limit.minutes.get() })
+            })
+        }
+        _ => device.health,
     }
 }
 

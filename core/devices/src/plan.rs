@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::container_contents::{ContainerContents, PlanWarning};
-use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
+use crate::device_set::{ListedDevice, ReplicaError, ResourceDevices};
 use crate::dxg::{self, DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::environment_hints;
 use crate::launcher;
@@ -70,17 +70,17 @@ impl DeviceGrant {
 pub enum PlanError {
     /// The request is empty.
     #[error("the request contains no device IDs")]
-    NoSlots,
-    /// A device ID does not name a slot that can be allocated.
+    NoReplicas,
+    /// A device ID does not name a replica that can be allocated.
     #[error(transparent)]
-    Slot(#[from] SlotError),
-    /// Several slots of a shared resource under `sharedRequests: one`.
+    Replica(#[from] ReplicaError),
+    /// Several replicas of a shared resource under `sharedRequests: one`.
     #[error(
         "requested {requested} shared devices of {resource}; sharedRequests: one allows 1 per \
          container"
     )]
     SharedRequest {
-        /// Slots in the request.
+        /// Replicas in the request.
         requested: usize,
         /// The resource.
         resource: ResourceName,
@@ -132,7 +132,7 @@ fn quoted_list(ids: &[PnpId]) -> String {
     quoted.join(", ")
 }
 
-/// Plans a container that gets the slots `ids` of `resource`. `exists` answers whether
+/// Plans a container that gets the replicas `ids` of `resource`. `exists` answers whether
 /// a file of a live host exists; inventories record it themselves.
 pub fn plan<'a>(
     resource: &ResourceDevices,
@@ -170,15 +170,15 @@ pub fn takes_location_paths(host: &HostFacts) -> bool {
     host.build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
 }
 
-/// The requested slots, by device in the order of the advertised list: the
+/// The requested replicas, by device in the order of the advertised list: the
 /// kubelet sends a container's device IDs in random order, and equal allocations
 /// should give equal containers.
 struct Request<'r> {
     resource: &'r ResourceSpec,
-    /// The devices of the slots, each once; at least one.
+    /// The devices of the replicas, each once; at least one.
     entries: Vec<&'r ListedDevice>,
-    /// The number of slots on each of them.
-    slots: Vec<usize>,
+    /// The number of replicas on each of them.
+    replicas: Vec<usize>,
 }
 
 impl<'r> Request<'r> {
@@ -186,27 +186,32 @@ impl<'r> Request<'r> {
         resource: &'r ResourceDevices,
         ids: impl IntoIterator<Item = &'a str>,
     ) -> Result<Request<'r>, PlanError> {
-        let slots = ids
+        let replicas = ids
             .into_iter()
-            .map(|id| resource.locate_healthy(id).map(|slot| (slot.device_index, slot.replica)))
-            .collect::<Result<BTreeSet<(usize, u32)>, SlotError>>()?;
-        if slots.is_empty() {
-            return Err(PlanError::NoSlots);
+            .map(|id| {
+                resource.locate_healthy(id).map(|replica| (replica.device_index, replica.number))
+            })
+            .collect::<Result<BTreeSet<(usize, u32)>, ReplicaError>>()?;
+        if replicas.is_empty() {
+            return Err(PlanError::NoReplicas);
         }
-        check_sharing(resource, slots.len())?;
+        check_sharing(resource, replicas.len())?;
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-        for (index, _) in slots {
+        for (index, _) in replicas {
             *counts.entry(index).or_default() += 1;
         }
-        let (entries, slots) =
-            counts.into_iter().map(|(index, slots)| (&resource.entries()[index], slots)).unzip();
-        Ok(Request { resource: &resource.spec, entries, slots })
+        let (entries, replicas) = counts
+            .into_iter()
+            .map(|(index, replicas)| (&resource.entries()[index], replicas))
+            .unzip();
+        Ok(Request { resource: &resource.spec, entries, replicas })
     }
 
     fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {
-        let repeated = self.entries.iter().zip(&self.slots).filter(|(_, slots)| **slots > 1);
-        repeated.map(|(entry, slots)| PlanWarning::ReplicasOfSameDevice {
-            slots: *slots,
+        let repeated =
+            self.entries.iter().zip(&self.replicas).filter(|(_, replicas)| **replicas > 1);
+        repeated.map(|(entry, replicas)| PlanWarning::ReplicasOfSameDevice {
+            replicas: *replicas,
             device: entry.device.id.clone(),
         })
     }

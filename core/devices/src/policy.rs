@@ -1,4 +1,4 @@
-//! The policy: everything that selection, slots and plans need from the
+//! The policy: everything that selection, replicas and plans need from the
 //! configuration. `config` builds it; this crate does not know its source.
 
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::{
-    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
-    ResourceName, RuntimeFile, Vendor,
+    DescriptionPattern, DeviceClass, DeviceName, DriverModel, FileName, LocationPattern,
+    PciPattern, ResetLimit, ResourceName, RuntimeFile, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -46,16 +46,20 @@ pub struct ModelPolicy {
     pub publish_numa: bool,
     /// How long a removed device stays listed as Unhealthy before it is dropped.
     pub removal_grace: Duration,
+    /// The devices that are out of service, of any driver model.
+    pub cordoned: Vec<DeviceName>,
+    /// How many resets of its driver make a device unhealthy; `None` means any number does not.
+    pub unhealthy_after_resets: Option<ResetLimit>,
 }
 
 /// How one resource's devices are shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
-    /// Slots per device; 1 means exclusive use.
+    /// Replicas per device; 1 means exclusive use.
     pub replicas: NonZeroU32,
     /// How containers are distributed over devices.
     pub allocation: AllocationPolicy,
-    /// Whether one container may request several slots of shared devices.
+    /// Whether one container may request several replicas of shared devices.
     pub shared_requests: SharedRequests,
 }
 
@@ -63,20 +67,20 @@ pub struct Sharing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum AllocationPolicy {
-    /// The device with the fewest slots in use first.
+    /// The device with the fewest replicas in use first.
     #[default]
     Distributed,
-    /// The device with the most slots in use first.
+    /// The device with the most replicas in use first.
     Packed,
 }
 
-/// Whether one container may request several slots of a resource whose devices are
-/// shared. More slots do not give the container more of a device; NVIDIA's device
+/// Whether one container may request several replicas of a resource whose devices are
+/// shared. More replicas do not give the container more of a device; NVIDIA's device
 /// plugin refuses such requests with `failRequestsGreaterThanOne`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum SharedRequests {
-    /// Any number, with a warning when several slots are replicas of one device.
+    /// Any number, with a warning when several are replicas of one device.
     #[default]
     Any,
     /// One; more are refused with a reason.
@@ -90,7 +94,7 @@ pub struct ResourceRule {
     pub name: ResourceName,
     /// The conditions for a device.
     pub matches: DeviceMatch,
-    /// Slots per device, where the rule sets it.
+    /// Replicas per device, where the rule sets it.
     pub replicas: Option<NonZeroU32>,
     /// Allocation policy, where the rule sets it.
     pub allocation: Option<AllocationPolicy>,

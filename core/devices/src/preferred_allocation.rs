@@ -1,42 +1,42 @@
-//! Preferred allocation: which of the available slots a container should get.
+//! Preferred allocation: which of the available replicas a container should get.
 //!
 //! The criteria, in order of weight: no second replica of a device while another device
 //! is free, one driver per container, one NUMA node per container if nodes are
 //! published, then the policy (distributed or packed), then the order of the devices
-//! and of the replicas. The result is a subset of the available slots, has the
+//! and of the replicas. The result is a subset of the available replicas, has the
 //! requested size, and depends only on the arguments.
 //!
-//! Slots are chosen one after the other, and each choice compares the devices. Anyone who may create
+//! Replicas are chosen one after the other, and each choice compares the devices. Anyone who may create
 //! a pod decides how many are requested, so the cost is linear in that number and in the
 //! number of devices.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::device_set::{ResourceDevices, SlotError};
+use crate::device_set::{ReplicaError, ResourceDevices};
 use crate::{AllocationPolicy, Sharing};
 
-/// Picks `size` of the `available` slots, including those in `must_include`, which may be
+/// Picks `size` of the `available` replicas, including those in `must_include`, which may be
 /// listed as available too. If there are fewer, it picks all.
 ///
 /// # Errors
-/// An ID belongs to no slot of the resource.
+/// An ID belongs to no replica of the resource.
 pub fn preferred_allocation(
     resource: &ResourceDevices,
     available: &[String],
     must_include: &[String],
     size: usize,
-) -> Result<Vec<String>, SlotError> {
+) -> Result<Vec<String>, ReplicaError> {
     let mut seen: HashSet<&String> = must_include.iter().collect();
     let mut devices = candidates(resource);
     for id in available {
-        let slot = resource.locate(id)?;
+        let replica = resource.locate(id)?;
         if seen.insert(id) {
-            devices[slot.device_index].free.push((slot.replica, id));
+            devices[replica.device_index].free.push((replica.number, id));
         }
     }
     for device in &mut devices {
-        device.free.sort_unstable_by_key(|slot| Reverse(*slot));
+        device.free.sort_unstable_by_key(|replica| Reverse(*replica));
     }
     let mut counts = Counts::new(devices.len());
     for id in must_include {
@@ -67,9 +67,9 @@ struct Candidate<'a> {
     driver: usize,
     /// The driver and the published NUMA node, as the index of the first device that has both.
     affinity: usize,
-    /// How many of its slots were chosen.
+    /// How many of its replicas were chosen.
     chosen: usize,
-    /// Free slots; the last one is chosen next.
+    /// Free replicas; the last one is chosen next.
     free: Vec<(u32, &'a str)>,
 }
 
@@ -99,7 +99,7 @@ impl Candidate<'_> {
     }
 }
 
-/// How many slots were chosen of devices with each driver, and with each affinity.
+/// How many replicas were chosen of devices with each driver, and with each affinity.
 struct Counts {
     of_driver: Vec<usize>,
     of_affinity: Vec<usize>,

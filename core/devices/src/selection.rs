@@ -9,8 +9,8 @@ use std::collections::hash_map::Entry;
 use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::{
-    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, PnpId, RejectedValue,
-    Vendor, WarningEffect,
+    Adapter, Device, DriverModel, HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpId,
+    RejectedValue, Vendor, WarningEffect,
 };
 
 /// Selects devices by what they support. The discovery library's C interface has the same
@@ -164,6 +164,12 @@ pub enum SkipReason {
          individually"
     )]
     NoLocationPath,
+    /// Another device has its location path, so an allocation by this path can give either of them.
+    #[error(
+        "location path {0} is also that of the device `{1}`, so neither can be assigned to a container \
+         individually"
+    )]
+    SameLocationPath(LocationPath, PnpId),
     /// NPUs are listed by `/dev/dxg`, and nothing can use them there (microsoft/WSL#40445).
     #[error(
         "compute-only devices such as NPUs cannot be used through /dev/dxg; a rule of `resources` \

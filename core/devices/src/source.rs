@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Adapter, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, DeviceName, DeviceResets, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,6 +24,11 @@ pub struct HostSnapshot {
     /// sources leave this empty and callers that need the UUIDs add them. Inventories
     /// never contain them.
     pub gpu_uuids: BTreeMap<PnpId, String>,
+    /// The devices that the node's annotation takes out of service. Sources leave this empty.
+    pub cordoned: Vec<DeviceName>,
+    /// The resets of drivers that were noticed, from [`ResetHistory`](crate::ResetHistory). Sources
+    /// leave this empty.
+    pub resets: Vec<DeviceResets>,
 }
 
 impl HostSnapshot {

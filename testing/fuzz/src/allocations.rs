@@ -73,7 +73,7 @@ fn allocate(u: &mut Unstructured<'_>) -> Result<()> {
     let now = Moment(std::time::Duration::from_secs(u.int_in_range(0..=120)?));
     let set = DeviceSet::next(Some(&before), catalog.offer(&host(u)?), now);
     for resource in &set.resources {
-        let advertised: Vec<String> = resource.slots().map(|slot| slot.id.to_string()).collect();
+        let advertised: Vec<String> = resource.replicas().map(|slot| slot.id.to_string()).collect();
         let unique: HashSet<&String> = advertised.iter().collect();
         assert_eq!(unique.len(), advertised.len(), "a slot is advertised twice");
         let mut ids: Vec<String> = Vec::new();

@@ -5,7 +5,6 @@
 //! the same name calls it with what libFuzzer generates.
 
 #![allow(clippy::missing_panics_doc, reason = "a panic reports an input that breaks the property")]
-#![allow(dead_code, reason = "the files of `win32` contain more than the targets call")]
 
 pub mod allocations;
 pub mod configurations;
@@ -19,19 +18,7 @@ pub mod windows_data;
 mod windows_path;
 
 use environment::{TestEnvironment, catalog, fixture, load_config};
-use win32::{store_path, text};
 use windows_path::resolve;
-
-// Files of `win32`, which builds them only on Windows.
-#[expect(unreachable_pub, reason = "`win32` exports it")]
-#[path = "../../../windows/win32/src/container_name.rs"]
-mod container_name;
-#[path = "../../../windows/win32/src/containers.rs"]
-mod containers;
-#[path = "../../../windows/win32/src/copy_to_vm.rs"]
-mod copy_to_vm;
-#[path = "../../../windows/win32/src/property.rs"]
-mod property;
 
 /// Checks that an error names the file and a line of it.
 fn sensible(error: &config::ReadError, file: &str, data: &[u8]) {

@@ -14,7 +14,7 @@ static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
 });
 
 static ADVERTISED: LazyLock<BTreeSet<String>> =
-    LazyLock::new(|| resource().slots().map(|slot| slot.id.to_string()).collect());
+    LazyLock::new(|| resource().replicas().map(|slot| slot.id.to_string()).collect());
 
 fn resource() -> &'static Arc<ResourceDevices> {
     &SET.resources[0]

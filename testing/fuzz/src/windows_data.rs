@@ -4,10 +4,9 @@
 //! Driver installers and containerd write these, and Windows does not validate them.
 
 use devices::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
-
-use crate::copy_to_vm::{self, RawValue};
-use crate::property::Property;
-use crate::{containers, store_path, text};
+use windows_report::copy_to_vm::{self, RawValue};
+use windows_report::property::Property;
+use windows_report::{container_specification, store_path, text};
 
 /// Checks one input.
 pub fn check(data: &[u8]) {
@@ -20,7 +19,7 @@ pub fn check(data: &[u8]) {
 }
 
 fn check_containers(bytes: &[u8]) {
-    if let Ok(Some(name)) = containers::parse(bytes) {
+    if let Ok(Some(name)) = container_specification::parse(bytes) {
         let length = name.namespace.len() + name.pod.len() + name.container.len();
         assert!(length <= bytes.len());
     }

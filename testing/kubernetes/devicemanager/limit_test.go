@@ -28,7 +28,9 @@ func TestLongestListReachesTheKubelet(t *testing.T) {
 	for index := 2; index < manyGPUs; index++ {
 		gpu := decode[adapter](t, encode(t, host.adapter(0)))
 		gpu["luid"] = index
-		gpu["pnp"].(map[string]any)["id"] = fmt.Sprintf(`PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\%d`, index)
+		pnp := gpu["pnp"].(map[string]any)
+		pnp["id"] = fmt.Sprintf(`PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\%d`, index)
+		pnp["locationPaths"] = []string{fmt.Sprintf("PCIROOT(0)#PCI(%04X)", index)}
 		host.addAdapter(gpu)
 	}
 	withReplicas := func(replicas int) arguments {

@@ -7,8 +7,8 @@ use devices::{
     Adapter, Attribute, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles,
     SystemRoot, dxg_driver_folder,
 };
-use win32::kernel_report::KernelReport;
-use win32::{store_path, text};
+use windows_report::kernel_report::KernelReport;
+use windows_report::{store_path, text};
 
 use crate::device::OpenAdapter;
 

@@ -3,13 +3,13 @@
 use std::io;
 
 use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid};
-use windows::Win32::Graphics::DXCore as dxcore;
+use windows::Win32::Graphics::DXCore::{self as dxcore, DXCoreAdapterProperty};
+use windows_report::kernel_report::{DeviceKey, listed_attributes};
+use windows_report::order;
+use windows_report::text;
 
-use crate::kernel_report::{DeviceKey, listed_attributes};
-use crate::order;
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
 use crate::sys::kmt_adapters::ListedAdapter;
-use crate::text;
 
 /// The adapters of this host at one time, from one of the interfaces of Windows.
 pub(crate) enum AdapterSet<'a> {
@@ -24,15 +24,15 @@ impl AdapterSet<'_> {
     pub(crate) fn listed(&self) -> Vec<(Luid, Attributes)> {
         match self {
             AdapterSet::Dxcore(lists) => {
-                let luids = |list: &AdapterList| list.adapters.iter().map(|a| a.luid).collect();
-                let lists = lists.iter().map(|list| (list.attribute, luids(list)));
+                let lists = lists.iter().map(|list| {
+                    (list.attribute, list.adapters.iter().map(|adapter| adapter.luid).collect())
+                });
                 order::by_adapter(&lists.collect::<Vec<_>>())
             }
-            AdapterSet::Kernel(adapters) => {
-                let listed =
-                    |(luid, report): &ListedAdapter| Some((*luid, listed_attributes(report)?));
-                adapters.iter().filter_map(listed).collect()
-            }
+            AdapterSet::Kernel(adapters) => adapters
+                .iter()
+                .filter_map(|(luid, report)| Some((*luid, listed_attributes(report)?)))
+                .collect(),
         }
     }
 
@@ -57,10 +57,11 @@ impl AdapterSet<'_> {
     /// with `DXCore` has.
     pub(crate) fn device_keys(&self) -> Vec<DeviceKey> {
         let AdapterSet::Kernel(adapters) = self else { return Vec::new() };
-        let keys = adapters
+        adapters
             .iter()
-            .filter_map(|(luid, report)| Some(report.as_ref().ok()?.device_keys(*luid)));
-        keys.flatten().collect()
+            .filter_map(|(luid, report)| Some(report.as_ref().ok()?.device_keys(*luid)))
+            .flatten()
+            .collect()
     }
 }
 
@@ -71,31 +72,39 @@ fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
     if adapter.is_driver_update_in_progress() {
         return Err(io::Error::other("the driver is being updated"));
     }
-    let flag = |property| Ok::<_, io::Error>(adapter.property(property)?.map(|[byte]| byte != 0));
-    let number = |property| Ok::<_, io::Error>(adapter.property(property)?.map(u64::from_le_bytes));
     let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
     Ok(Adapter {
         luid: adapter.luid,
         attributes: Attributes::default(),
         // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
-        hardware: flag(dxcore::IsHardware)? != Some(false),
-        integrated: flag(dxcore::IsIntegrated)? == Some(true),
-        detachable: flag(dxcore::IsDetachable)? == Some(true),
+        hardware: flag(adapter, dxcore::IsHardware)? != Some(false),
+        integrated: flag(adapter, dxcore::IsIntegrated)? == Some(true),
+        detachable: flag(adapter, dxcore::IsDetachable)? == Some(true),
         hardware_id: hardware_id(adapter)?,
         driver_description: text::utf8_for_display(&description),
-        driver_version: number(dxcore::DriverVersion)?.map(DriverVersion),
-        dedicated_memory_mib: number(dxcore::DedicatedAdapterMemory)?.map(|bytes| bytes >> 20),
+        driver_version: number(adapter, dxcore::DriverVersion)?.map(DriverVersion),
+        dedicated_memory_mib: number(adapter, dxcore::DedicatedAdapterMemory)?
+            .map(|bytes| bytes >> 20),
         pnp: None,
         driver_store: None,
     })
+}
+
+fn flag(adapter: &DxcoreAdapter, property: DXCoreAdapterProperty) -> io::Result<Option<bool>> {
+    Ok(adapter.property(property)?.map(|[byte]| byte != 0))
+}
+
+fn number(adapter: &DxcoreAdapter, property: DXCoreAdapterProperty) -> io::Result<Option<u64>> {
+    Ok(adapter.property(property)?.map(u64::from_le_bytes))
 }
 
 fn hardware_id(adapter: &DxcoreAdapter) -> io::Result<HardwareId> {
     let Some(bytes) = adapter.property::<16>(dxcore::HardwareID)? else {
         return Ok(HardwareId::default());
     };
-    let part = |n: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[n * 4 + byte]));
-    Ok(HardwareId { vendor: part(0), device: part(1), subsystem: part(2), revision: part(3) })
+    let (parts, _) = bytes.as_chunks();
+    let [vendor, device, subsystem, revision] = [0, 1, 2, 3].map(|n| u32::from_le_bytes(parts[n]));
+    Ok(HardwareId { vendor, device, subsystem, revision })
 }
 
 fn removed() -> io::Error {

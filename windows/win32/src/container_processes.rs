@@ -4,18 +4,15 @@
 //! on the host. This module returns the processes of the containers with given names.
 //! Containers with Hyper-V isolation have none, because their processes run in another system.
 
-#[cfg(any(windows, test))]
 use std::collections::BTreeSet;
 use std::io;
-#[cfg(windows)]
 use std::path::PathBuf;
 
-pub use crate::container_name::ContainerName;
-#[cfg(any(windows, test))]
+pub use windows_report::container_specification::ContainerName;
+
 use crate::containers::Containers;
 
 /// How many processes are reported. More are left out.
-#[cfg(any(windows, test))]
 const PROCESSES: usize = 4096;
 
 /// A process of a container.
@@ -45,19 +42,31 @@ pub enum ContainerProcessesError {
     },
 }
 
-/// The containers of this host.
-#[cfg(any(windows, test))]
-#[derive(Debug)]
-pub struct ContainerProcesses(Containers);
+/// Returns the processes of the container with an ID, at most as many as it is asked for. `NotFound`
+/// if the container has none on this host.
+type ProcessIds = fn(&str, usize) -> io::Result<Vec<u32>>;
 
-#[cfg(windows)]
+/// The containers of a host.
+#[derive(Debug)]
+pub struct ContainerProcesses {
+    containers: Containers,
+    process_ids: ProcessIds,
+}
+
 impl ContainerProcesses {
-    /// The containers in containerd's default folder. Nothing is read yet.
+    /// The containers in containerd's default folder on this host. Nothing is read yet.
+    #[cfg(windows)]
     #[must_use]
     pub fn of_host() -> Self {
         let data = std::env::var_os("ProgramData").unwrap_or_else(|| r"C:\ProgramData".into());
         let tasks = r"containerd\state\io.containerd.runtime.v2.task\k8s.io";
-        ContainerProcesses(Containers::new(PathBuf::from(data).join(tasks)))
+        Self::new(PathBuf::from(data).join(tasks), crate::sys::job::process_ids_of_container)
+    }
+
+    /// The containers with a folder in `tasks`, and their processes as `process_ids` returns them.
+    #[must_use]
+    pub fn new(tasks: PathBuf, process_ids: ProcessIds) -> Self {
+        Self { containers: Containers::new(tasks), process_ids }
     }
 
     /// The processes of the containers with these names, at most 4096. Takes some milliseconds,
@@ -69,34 +78,22 @@ impl ContainerProcesses {
         &mut self,
         wanted: &BTreeSet<ContainerName>,
     ) -> Result<Vec<ContainerProcess>, ContainerProcessesError> {
-        self.read_with(wanted, crate::sys::job::process_ids_of_container)
-    }
-}
-
-#[cfg(any(windows, test))]
-impl ContainerProcesses {
-    /// As `read`, with a function that returns the processes of the container with an ID, at most
-    /// as many as it is asked for.
-    fn read_with(
-        &mut self,
-        wanted: &BTreeSet<ContainerName>,
-        process_ids: impl Fn(&str, usize) -> io::Result<Vec<u32>>,
-    ) -> Result<Vec<ContainerProcess>, ContainerProcessesError> {
         let mut processes = Vec::new();
         if wanted.is_empty() {
             return Ok(processes);
         }
-        for (id, name) in self.0.find(wanted).map_err(ContainerProcessesError::Containers)? {
-            let ids = match process_ids(&id, PROCESSES - processes.len()) {
+        let found = self.containers.find(wanted).map_err(ContainerProcessesError::Containers)?;
+        for (container_id, name) in found {
+            let ids = match (self.process_ids)(&container_id, PROCESSES - processes.len()) {
+                Ok(ids) => ids,
                 // The container has just ended, or has Hyper-V isolation.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                ids => ids,
+                Err(source) => return Err(ContainerProcessesError::Job { container_id, source }),
             };
-            let failed = |source| ContainerProcessesError::Job { container_id: id.clone(), source };
-            processes.extend(ids.map_err(failed)?.into_iter().map(|process_id| ContainerProcess {
+            processes.extend(ids.into_iter().map(|process_id| ContainerProcess {
                 process_id,
                 name: name.clone(),
-                container_id: id.clone(),
+                container_id: container_id.clone(),
             }));
         }
         processes.truncate(PROCESSES);
@@ -109,11 +106,11 @@ mod tests {
     use super::*;
     use crate::containers::tests::{name, write};
 
-    fn containers() -> (tempfile::TempDir, ContainerProcesses) {
+    fn containers(process_ids: ProcessIds) -> (tempfile::TempDir, ContainerProcesses) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a1", &name("render", "main"));
         write(folder.path(), "a2", &name("train", "main"));
-        let containers = ContainerProcesses(Containers::new(folder.path().to_owned()));
+        let containers = ContainerProcesses::new(folder.path().to_owned(), process_ids);
         (folder, containers)
     }
 
@@ -123,8 +120,7 @@ mod tests {
 
     #[test]
     fn processes_have_the_names_of_their_container() {
-        let (_folder, mut containers) = containers();
-        let processes = containers.read_with(&wanted(), |id, _| match id {
+        let (_folder, mut containers) = containers(|id, _| match id {
             "a1" => Err(io::ErrorKind::NotFound.into()),
             _ => Ok(vec![4712, 8]),
         });
@@ -133,22 +129,21 @@ mod tests {
             name: name("train", "main"),
             container_id: "a2".to_owned(),
         });
-        assert_eq!(processes.unwrap(), expected);
+        assert_eq!(containers.read(&wanted()).unwrap(), expected);
     }
 
     #[test]
     fn the_number_of_processes_is_limited() {
-        let (_folder, mut containers) = containers();
-        let many = |_: &str, limit: usize| Ok(vec![1; limit.min(3000)]);
-        assert_eq!(containers.read_with(&wanted(), many).unwrap().len(), 4096);
+        let (_folder, mut containers) = containers(|_, limit| Ok(vec![1; limit.min(3000)]));
+        assert_eq!(containers.read(&wanted()).unwrap().len(), 4096);
     }
 
     #[test]
     fn a_denied_job_is_an_error_that_names_the_container() {
-        let (_folder, mut containers) = containers();
-        let denied = |_: &str, _| Err(io::ErrorKind::PermissionDenied.into());
-        let error = containers.read_with(&wanted(), denied).unwrap_err();
+        let (_folder, mut containers) =
+            containers(|_, _| Err(io::ErrorKind::PermissionDenied.into()));
+        let error = containers.read(&wanted()).unwrap_err();
         assert_eq!(error.to_string(), "cannot read the processes of container `a1`");
-        assert!(containers.read_with(&BTreeSet::new(), denied).unwrap().is_empty());
+        assert!(containers.read(&BTreeSet::new()).unwrap().is_empty());
     }
 }

@@ -9,9 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
-use crate::container_name::ContainerName;
+use windows_report::container_specification::{self, ContainerName};
 
 /// The file name of a specification.
 const SPECIFICATION: &str = "config.json";
@@ -56,7 +54,7 @@ impl Containers {
             return known.clone();
         }
         let specification = std::fs::read(self.folder.join(id).join(SPECIFICATION)).ok()?;
-        let name = parse(&specification).ok()?;
+        let name = container_specification::parse(&specification).ok()?;
         self.known.insert(id.to_owned(), name.clone());
         name
     }
@@ -71,34 +69,5 @@ fn ids(folder: &Path) -> io::Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-#[derive(Deserialize)]
-struct Specification {
-    #[serde(default)]
-    annotations: Annotations,
-}
-
-/// The annotations that containerd adds (`pkg/cri/annotations`). Sandboxes have no container name.
-#[derive(Deserialize, Default)]
-struct Annotations {
-    #[serde(rename = "io.kubernetes.cri.sandbox-namespace")]
-    namespace: Option<String>,
-    #[serde(rename = "io.kubernetes.cri.sandbox-name")]
-    pod: Option<String>,
-    #[serde(rename = "io.kubernetes.cri.container-name")]
-    container: Option<String>,
-}
-
-/// The name of the container with this specification; `None` if it has none.
-pub(crate) fn parse(specification: &[u8]) -> Result<Option<ContainerName>, serde_json::Error> {
-    let Specification { annotations } = serde_json::from_slice(specification)?;
-    let Annotations { namespace, pod, container } = annotations;
-    Ok(namespace.zip(pod).zip(container).map(|((namespace, pod), container)| ContainerName {
-        namespace,
-        pod,
-        container,
-    }))
-}
-
 #[cfg(test)]
-#[path = "containers/tests.rs"]
 pub(crate) mod tests;

@@ -1,9 +1,9 @@
 //! The schema versions of the Host Compute Service.
 //!
 //! The service exists only on Windows, and it can hang: `schemas` waits for a limited time,
-//! `wait_for_schemas` without a limit. The response is parsed on any operating system.
+//! `wait_for_schemas` without a limit.
 
-#[cfg(any(windows, test))]
+#[cfg(windows)]
 use devices::HcsSchema;
 
 /// The reason why the schema versions are unknown.
@@ -50,48 +50,6 @@ pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
 /// The service is missing, denies access, or returns an invalid response.
 #[cfg(windows)]
 pub fn wait_for_schemas() -> Result<Vec<HcsSchema>, HcsError> {
-    parse(&crate::sys::hcs::service_properties()?)
-}
-
-/// Parses `{"Properties":[{"SupportedSchemaVersions":[{"Major":2,"Minor":5}]}]}`.
-#[cfg(any(windows, test))]
-fn parse(answer: &str) -> Result<Vec<HcsSchema>, HcsError> {
-    let document: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
-    document
-        .pointer("/Properties/0/SupportedSchemaVersions")
-        .and_then(|versions| versions.as_array()?.iter().map(schema).collect())
-        .ok_or_else(|| HcsError::Unreadable(answer.to_owned()))
-}
-
-#[cfg(any(windows, test))]
-fn schema(version: &serde_json::Value) -> Option<HcsSchema> {
-    let part = |name| u32::try_from(version.get(name)?.as_u64()?).ok();
-    Some(HcsSchema { major: part("Major")?, minor: part("Minor")? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schemas_are_parsed_in_order() {
-        let answer = r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":1,"Minor":0},{"Major":2,"Minor":5}]}]}"#;
-        let schemas = parse(answer).unwrap();
-        assert_eq!(schemas.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1.0", "2.5"]);
-    }
-
-    #[test]
-    fn the_error_shows_an_invalid_response() {
-        for answer in [
-            "",
-            "{}",
-            r#"{"Properties":[]}"#,
-            r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":2}]}]}"#,
-            r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":-2,"Minor":0}]}]}"#,
-            r#"{"Properties":[{"SupportedSchemaVersions":2}]}"#,
-        ] {
-            let error = parse(answer).unwrap_err();
-            assert!(error.to_string().contains(&format!("`{answer}`")), "{error}");
-        }
-    }
+    let answer = crate::sys::hcs::service_properties()?;
+    windows_report::hcs_schemas::parse(&answer).ok_or(HcsError::Unreadable(answer))
 }

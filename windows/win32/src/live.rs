@@ -11,18 +11,18 @@ use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::GUID;
 use windows_registry::Key;
+use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
+use windows_report::copy_to_vm::RawValue;
+use windows_report::kernel_report::{DeviceKey, key_of};
+use windows_report::property::{Property, PropertyError};
+use windows_report::text;
 
 use crate::adapter_sets::AdapterSet;
-use crate::assembly::{Candidate, CopyToVmKeys, Host};
-use crate::copy_to_vm::RawValue;
 use crate::error::failed;
-use crate::kernel_report::{DeviceKey, key_of};
-use crate::property::{Property, PropertyError};
 use crate::sys::kmt::GraphicsKernel;
 use crate::sys::library::os_error;
 use crate::sys::registry;
 use crate::sys::setup::{DeviceEntry, SetupApi};
-use crate::text;
 
 /// `DEVPKEY_Gpu_Luid` (ntddvdeo.h): the LUID of the adapter of a device.
 const GPU_LUID: DEVPROPKEY = gpu_property(2);
@@ -54,11 +54,7 @@ impl Host for LiveHost<'_> {
     }
 
     fn devices(&self) -> io::Result<Vec<Candidate>> {
-        let failed = |error| failed("cannot list the present devices", &error);
-        let list = self.setup.present().map_err(failed)?;
-        let entries = list.devices().map_err(failed)?;
-        let keys = self.adapters.device_keys();
-        Ok(entries.iter().filter_map(|entry| candidate(entry, &keys)).collect())
+        self.candidates().map_err(|error| failed("cannot list the present devices", &error))
     }
 
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
@@ -68,22 +64,17 @@ impl Host for LiveHost<'_> {
     }
 
     fn user_mode_drivers(&self, key: &DriverKey) -> io::Result<Vec<String>> {
-        let failed = |error| failed(format_args!("cannot read driver key {key}"), &error);
-        let value =
-            open_driver_key(key).and_then(|key| registry::value(&key, "UserModeDriverName"));
-        let Some(value) = value.map_err(failed)? else { return Ok(Vec::new()) };
-        text::list(&value).map_err(|error| failed(invalid(error)))
+        read_user_mode_drivers(key).map_err(|error| driver_key_failed(key, &error))
     }
 
     fn copy_to_vm(&self, key: &DriverKey) -> io::Result<CopyToVmKeys> {
-        let failed = |error| failed(format_args!("cannot read driver key {key}"), &error);
-        let driver = open_driver_key(key).map_err(failed)?;
+        let driver = open_driver_key(key).map_err(|error| driver_key_failed(key, &error))?;
         let mut keys = CopyToVmKeys::default();
         for &kind in CopyToVmKind::ALL {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
-        for subkey in driver.keys().map_err(|error| failed(os_error(&error)))? {
+        for subkey in driver.keys().map_err(|error| driver_key_failed(key, &os_error(&error)))? {
             for &kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
@@ -105,6 +96,25 @@ impl Host for LiveHost<'_> {
 
     fn begin(&self, step: ReadStep) {
         (self.on_step)(step);
+    }
+}
+
+impl LiveHost<'_> {
+    fn candidates(&self) -> io::Result<Vec<Candidate>> {
+        let list = self.setup.present()?;
+        let keys = self.adapters.device_keys();
+        Ok(list.devices()?.iter().filter_map(|entry| candidate(entry, &keys)).collect())
+    }
+}
+
+fn driver_key_failed(key: &DriverKey, error: &io::Error) -> io::Error {
+    failed(format_args!("cannot read driver key {key}"), error)
+}
+
+fn read_user_mode_drivers(key: &DriverKey) -> io::Result<Vec<String>> {
+    match registry::value(&open_driver_key(key)?, "UserModeDriverName")? {
+        Some(value) => text::list(&value).map_err(invalid),
+        None => Ok(Vec::new()),
     }
 }
 
@@ -146,8 +156,8 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
         Some(name) => Some(name),
         None => text_property(entry, &keys::DEVPKEY_Device_DeviceDesc)?,
     };
-    let locations = property_value(entry, &keys::DEVPKEY_Device_LocationPaths, Property::texts)?;
-    let locations = locations.unwrap_or_default().into_iter();
+    let locations = property_value(entry, &keys::DEVPKEY_Device_LocationPaths, Property::texts)?
+        .unwrap_or_default();
     Ok(PnpDevice {
         id: PnpId::new(id),
         description: description.unwrap_or_default(),
@@ -157,7 +167,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
         driver_date: property_value(entry, &keys::DEVPKEY_Device_DriverDate, Property::date)
             .ok()
             .flatten(),
-        location_paths: locations.map(LocationPath::new).collect(),
+        location_paths: locations.into_iter().map(LocationPath::new).collect(),
         numa_node: number_property(entry, &keys::DEVPKEY_Device_Numa_Node)?
             .filter(|n| *n != NO_NUMA_NODE),
         problem_code: number_property(entry, &keys::DEVPKEY_Device_ProblemCode)?

@@ -1,79 +1,27 @@
-//! The UUIDs of NVIDIA GPUs, with which CUDA identifies devices.
-//!
-//! The `PnP` manager and NVIDIA's management library (NVML) both report the PCI address of
-//! a GPU, which connects a device with its UUID. NVML is loaded at run time from the driver's
-//! folder or from System32. A host without NVML is normal.
+//! Reads the UUIDs of NVIDIA GPUs from NVIDIA's management library (NVML), which is loaded at run
+//! time from the driver's folder or from System32. A host without NVML is normal.
 
 use std::collections::BTreeMap;
-#[cfg(windows)]
 use std::io;
 
-use devices::PnpId;
-#[cfg(windows)]
-use devices::{Adapter, Vendor, check_store_folder};
-#[cfg(windows)]
+use devices::{Adapter, PnpId, Vendor, check_store_folder};
 use windows::Win32::Devices::Properties::{DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber};
+use windows::Win32::Foundation::DEVPROPKEY;
+use windows_report::gpu_uuids::{PciAddress, uuids_by_device};
 
-#[cfg(windows)]
-use crate::sys::{nvml::Nvml, setup::SetupApi, version};
-
-/// A PCI address without the function number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PciAddress {
-    /// The segment, which NVML calls domain. 0 on most hosts.
-    pub(crate) segment: u32,
-    /// The bus, 0 to 255.
-    pub(crate) bus: u32,
-    /// The device on the bus, 0 to 31.
-    pub(crate) device: u32,
-}
-
-impl PciAddress {
-    /// Converts `DEVPKEY_Device_BusNumber`, which holds the segment in bits 8 to 23
-    /// (`PCI_SEGMENT_BUS_NUMBER`, ntddk.h), and `DEVPKEY_Device_Address`, which holds
-    /// the device in its high and the function in its low 16 bits.
-    pub(crate) fn from_properties(bus_number: u32, address: u32) -> Self {
-        Self { segment: bus_number >> 8 & 0xFFFF, bus: bus_number & 0xFF, device: address >> 16 }
-    }
-}
-
-/// A GPU as NVML reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Gpu {
-    pub(crate) address: PciAddress,
-    /// `GPU-` and a UUID.
-    pub(crate) uuid: String,
-}
-
-/// The UUID of each device whose address matches a GPU. If no address matches exactly, the
-/// segment is ignored, provided that only one device and one GPU match: in virtual machines,
-/// Windows and NVML number the segments differently.
-fn uuids_by_device(devices: &[(PnpId, PciAddress)], gpus: &[Gpu]) -> BTreeMap<PnpId, String> {
-    let matches = |a: PciAddress, b: PciAddress| (a.bus, a.device) == (b.bus, b.device);
-    let uuid_at = |address: PciAddress| {
-        let exact = gpus.iter().find(|gpu| gpu.address == address);
-        let is_only_device =
-            devices.iter().filter(|(_, other)| matches(*other, address)).count() == 1;
-        let mut candidates = gpus.iter().filter(|gpu| matches(gpu.address, address));
-        exact.or_else(|| match (is_only_device, candidates.next(), candidates.next()) {
-            (true, Some(only), None) => Some(only),
-            _ => None,
-        })
-    };
-    let uuid = |(id, address): &(PnpId, PciAddress)| {
-        uuid_at(*address).map(|gpu| (id.clone(), gpu.uuid.clone()))
-    };
-    devices.iter().filter_map(uuid).collect()
-}
+use crate::sys::nvml::Nvml;
+use crate::sys::setup::{DeviceEntry, SetupApi};
+use crate::sys::version;
 
 /// The UUID (`GPU-…`) of each NVIDIA device among `adapters` that NVML reports, by `PnP` id.
 /// Empty if there is no NVML or no such device. The first call can take seconds, because the
 /// driver initializes its GPUs.
-#[cfg(windows)]
 #[must_use]
 pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
-    let nvidia = |adapter: &&Adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
-    let nvidia_adapters: Vec<&Adapter> = adapters.iter().filter(nvidia).collect();
+    let nvidia_adapters: Vec<&Adapter> = adapters
+        .iter()
+        .filter(|adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia)
+        .collect();
     let ids: Vec<&PnpId> =
         nvidia_adapters.iter().filter_map(|a| Some(&a.pnp.as_ref()?.id)).collect();
     if ids.is_empty() {
@@ -94,17 +42,15 @@ pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
 }
 
 /// The PCI addresses that the `PnP` manager reports for the devices `ids`.
-#[cfg(windows)]
 fn pci_addresses(ids: &[&PnpId]) -> io::Result<Vec<(PnpId, PciAddress)>> {
     let setup = SetupApi::load()?;
     let list = setup.present()?;
     let mut addresses = Vec::new();
     for entry in list.devices()? {
         let id = entry.instance_id()?;
-        let number = |key| entry.property(key).ok()??.number().ok();
         if let Some(id) = ids.iter().find(|wanted| wanted.as_str().eq_ignore_ascii_case(&id))
-            && let Some(bus) = number(&DEVPKEY_Device_BusNumber)
-            && let Some(address) = number(&DEVPKEY_Device_Address)
+            && let Some(bus) = number(&entry, &DEVPKEY_Device_BusNumber)
+            && let Some(address) = number(&entry, &DEVPKEY_Device_Address)
         {
             addresses.push(((*id).clone(), PciAddress::from_properties(bus, address)));
         }
@@ -112,46 +58,6 @@ fn pci_addresses(ids: &[&PnpId]) -> io::Result<Vec<(PnpId, PciAddress)>> {
     Ok(addresses)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn address(segment: u32, bus: u32, device: u32) -> PciAddress {
-        PciAddress { segment, bus, device }
-    }
-
-    fn gpu(address: PciAddress, uuid: &str) -> Gpu {
-        Gpu { address, uuid: uuid.to_owned() }
-    }
-
-    fn uuids(addresses: &[PciAddress], gpus: &[Gpu]) -> Vec<Option<String>> {
-        let id = |n: usize| PnpId::new(n.to_string());
-        let devices: Vec<_> = addresses.iter().enumerate().map(|(n, p)| (id(n), *p)).collect();
-        let found = uuids_by_device(&devices, gpus);
-        (0..devices.len()).map(|n| found.get(&id(n)).cloned()).collect()
-    }
-
-    #[test]
-    fn devices_are_matched_by_address() {
-        let gpus = [gpu(address(0, 0x1C, 0), "GPU-b"), gpu(address(0, 0x1B, 0), "GPU-a")];
-        let found = uuids(&[address(0, 0x1B, 0), address(0, 0x1C, 0), address(0, 0x1D, 0)], &gpus);
-        assert_eq!(found, [Some("GPU-a".to_owned()), Some("GPU-b".to_owned()), None]);
-    }
-
-    #[test]
-    fn the_segment_is_ignored_only_for_an_unambiguous_match() {
-        let one = [gpu(address(0xA1B2, 0, 0), "GPU-a")];
-        assert_eq!(uuids(&[address(1, 0, 0)], &one), [Some("GPU-a".to_owned())]);
-        assert_eq!(uuids(&[address(1, 0, 0), address(2, 0, 0)], &one), [None, None]);
-        let two = [gpu(address(1, 0, 0), "GPU-a"), gpu(address(2, 0, 0), "GPU-b")];
-        assert_eq!(uuids(&[address(3, 0, 0)], &two), [None]);
-        assert_eq!(uuids(&[address(2, 0, 0)], &two), [Some("GPU-b".to_owned())]);
-    }
-
-    #[test]
-    fn properties_contain_segment_bus_and_device() {
-        let address = |segment, bus, device| PciAddress { segment, bus, device };
-        assert_eq!(PciAddress::from_properties(0x1B, 0x0003_0000), address(0, 0x1B, 3));
-        assert_eq!(PciAddress::from_properties(0xFF12_3402, 1), address(0x1234, 2, 0));
-    }
+fn number(entry: &DeviceEntry<'_>, key: &DEVPROPKEY) -> Option<u32> {
+    entry.property(key).ok()??.number().ok()
 }

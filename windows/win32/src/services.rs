@@ -3,9 +3,9 @@
 use std::io;
 
 use windows_registry::Key;
+use windows_report::text;
 
 use crate::sys::registry;
-use crate::text;
 
 const SERVICES: &str = r"SYSTEM\CurrentControlSet\Services";
 

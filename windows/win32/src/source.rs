@@ -8,6 +8,7 @@ use devices::{
     AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
     StepCallback, Wow64,
 };
+use windows_report::assembly;
 
 use crate::adapter_sets::AdapterSet;
 use crate::error::failed;
@@ -18,7 +19,7 @@ use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
 use crate::sys::setup::SetupApi;
 use crate::sys::{registry, version};
-use crate::{NEEDED_WINDOWS, assembly, hcs};
+use crate::{NEEDED_WINDOWS, hcs};
 
 /// The error of a library that does not exist (winerror.h).
 const ERROR_MOD_NOT_FOUND: i32 = 126;
@@ -114,9 +115,9 @@ impl AdapterSource for HostSource {
             }
             (Interface::Dxcore(dxcore), None) => self.read(AdapterSet::Dxcore(&dxcore.lists()?)),
             (Interface::Kernel(kernel), _) => {
-                let adapters = kernel.read();
-                let failed = |error| failed("cannot list the adapters", &error);
-                self.read(AdapterSet::Kernel(adapters.map_err(failed)?))
+                let adapters =
+                    kernel.read().map_err(|error| failed("cannot list the adapters", &error))?;
+                self.read(AdapterSet::Kernel(adapters))
             }
         }
     }

@@ -15,7 +15,7 @@ use device_plugin::{
 };
 use devices::{
     DeviceGrant, DeviceSet, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
-    PlanError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, SlotError,
+    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -214,11 +214,13 @@ impl device_plugin::Resource for AdvertisedResource {
 fn refusal(error: &PlanError) -> (Code, &'static str) {
     use Code::{FailedPrecondition, InvalidArgument, NotFound};
     match error {
-        PlanError::NoSlots => (InvalidArgument, "no_devices"),
-        PlanError::Slot(SlotError::Malformed(_)) => (InvalidArgument, "malformed_id"),
-        PlanError::Slot(SlotError::BeyondReplicas(..)) => (InvalidArgument, "replica_out_of_range"),
-        PlanError::Slot(SlotError::UnknownDevice(..)) => (NotFound, "unknown_device"),
-        PlanError::Slot(SlotError::Unhealthy(..)) => (FailedPrecondition, "unhealthy"),
+        PlanError::NoReplicas => (InvalidArgument, "no_devices"),
+        PlanError::Replica(ReplicaError::Malformed(_)) => (InvalidArgument, "malformed_id"),
+        PlanError::Replica(ReplicaError::BeyondReplicas(..)) => {
+            (InvalidArgument, "replica_out_of_range")
+        }
+        PlanError::Replica(ReplicaError::UnknownDevice(..)) => (NotFound, "unknown_device"),
+        PlanError::Replica(ReplicaError::Unhealthy(..)) => (FailedPrecondition, "unhealthy"),
         PlanError::SharedRequest { .. } => (FailedPrecondition, "shared_request"),
         PlanError::SeveralDevices(_) => (FailedPrecondition, "several_devices"),
         PlanError::NoDeviceClass { .. } => (FailedPrecondition, "no_device_class"),
@@ -351,7 +353,7 @@ mod tests {
         let devices = NodeDevices::fixed(catalog, host).unwrap();
         let (published, resource) =
             (devices.published(), devices.served().borrow().resources[0].clone());
-        let id = published.set().resources[0].slots().next().unwrap().id.to_string();
+        let id = published.set().resources[0].replicas().next().unwrap().id.to_string();
         let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
         assert!(allocate(&id).is_ok());
         published.set_cdi_problem(Some("cannot write `directx-dxg.json`".to_owned()));

@@ -81,7 +81,7 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     let settled = devices.outdated.due.unwrap();
     devices.review(None);
     let settled = devices.outdated.due.filter(|due| *due > settled).unwrap();
-    assert_eq!(devices.published.outdated_slots().len(), 2, "nobody reports the holders");
+    assert_eq!(devices.published.outdated_replicas().len(), 2, "nobody reports the holders");
     // The container with the second device has ended.
     let holders = attribution(&[("directx.microsoft.com/display", &ids[0])]);
     for _ in 0..2 {
@@ -90,14 +90,14 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     let text = log.text();
     assert_eq!(text.matches("a container uses a driver that was replaced").count(), 1, "{text}");
     assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
-    assert_eq!(devices.published.outdated_slots().len(), 1);
+    assert_eq!(devices.published.outdated_replicas().len(), 1);
     devices.serve_notes();
     let outdated = || StatusNotes::of(&devices.served().borrow().notes).outdated.unwrap();
     let names = outdated().into_iter().map(|o| (o.pod, o.before, o.now)).collect::<Vec<_>>();
     assert_eq!(names, [("render".to_owned(), OLD.to_owned(), NEW.to_owned())]);
     assert!(devices.outdated.due.unwrap() > settled, "the kubelet is asked again");
     devices.review(Some(&Attribution::default()));
-    assert_eq!(devices.published.outdated_slots(), []);
+    assert_eq!(devices.published.outdated_replicas(), []);
     devices.serve_notes();
     let notes = StatusNotes::of(&devices.served().borrow().notes);
     assert_eq!(notes.outdated, Some(vec![]));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use device_plugin::pod_resources::{Attribution, Holder};
-use devices::{Moment, OutdatedSlot};
+use devices::{Moment, OutdatedReplica};
 
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::status_notes::OutdatedContainer;
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(20);
 /// The containers that are reported.
 #[derive(Default)]
 pub(crate) struct OutdatedDrivers {
-    /// When to ask for holders; `None` while no slot is outdated.
+    /// When to ask for holders; `None` while no replica is outdated.
     pub(crate) due: Option<Moment>,
     /// `None` while they are not known.
     pub(crate) containers: Option<BTreeSet<OutdatedContainer>>,
@@ -31,7 +31,7 @@ pub(crate) struct OutdatedDrivers {
 impl OutdatedDrivers {
     /// Takes note of a new device set.
     pub(crate) fn set_published(&mut self, devices: &PublishedDevices, now: Moment) {
-        if devices.outdated_slots().is_empty() {
+        if devices.outdated_replicas().is_empty() {
             *self = OutdatedDrivers { due: None, containers: Some(BTreeSet::new()) };
         } else if self.due.is_none() {
             self.due = Some(after(now, SETTLING));
@@ -53,10 +53,12 @@ impl OutdatedDrivers {
         };
         let known = self.containers.take().unwrap_or_default();
         let mut held = BTreeSet::new();
-        for slot in devices.outdated_slots() {
-            match holders.holder(slot.resource.as_str(), &slot.slot) {
-                Some(holder) => _ = held.insert(container(slot, holder, holders.pod_uid(holder))),
-                None => devices.forget_allocation(&slot.resource, &slot.slot),
+        for replica in devices.outdated_replicas() {
+            match holders.holder(replica.resource.as_str(), &replica.replica) {
+                Some(holder) => {
+                    held.insert(container(replica, holder, holders.pod_uid(holder)));
+                }
+                None => devices.forget_allocation(&replica.resource, &replica.replica),
             }
         }
         held.difference(&known).for_each(log);
@@ -65,9 +67,9 @@ impl OutdatedDrivers {
     }
 }
 
-fn container(slot: OutdatedSlot, holder: &Holder, uid: Option<&str>) -> OutdatedContainer {
+fn container(replica: OutdatedReplica, holder: &Holder, uid: Option<&str>) -> OutdatedContainer {
     let Holder { namespace, pod, container } = holder.clone();
-    let OutdatedSlot { device, before, now, .. } = slot;
+    let OutdatedReplica { device, before, now, .. } = replica;
     let pod_uid = uid.unwrap_or_default().to_owned();
     OutdatedContainer { namespace, pod, pod_uid, container, device, before, now }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::metrics::PluginMetrics;
-use devices::{AllocatedDrivers, DeviceSet, OutdatedSlot, ResourceDevices, ResourceName};
+use devices::{AllocatedDrivers, DeviceSet, OutdatedReplica, ResourceDevices, ResourceName};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -80,27 +80,32 @@ impl PublishedDevices {
         (!is_known).then(pending)
     }
 
-    /// Records that these slots of the resource were allocated now.
-    pub(crate) fn allocated(&self, resource: &ResourceDevices, slots: &[String]) {
+    /// Records that these replicas of the resource were allocated now.
+    pub(crate) fn allocated(&self, resource: &ResourceDevices, replicas: &[String]) {
         let mut state = self.state();
-        state.allocated_drivers.record(resource, slots.iter().map(String::as_str));
+        state.allocated_drivers.record(resource, replicas.iter().map(String::as_str));
         state.last_allocation = Some(Instant::now());
     }
 
-    /// Whether a slot was allocated with another driver than its device has in `set`.
-    pub(crate) fn is_outdated(&self, set: &DeviceSet, resource: &ResourceName, slot: &str) -> bool {
-        self.state().allocated_drivers.outdated_slot(set, resource, slot).is_some()
+    /// Whether a replica was allocated with another driver than its device has in `set`.
+    pub(crate) fn is_outdated(
+        &self,
+        set: &DeviceSet,
+        resource: &ResourceName,
+        replica: &str,
+    ) -> bool {
+        self.state().allocated_drivers.outdated_replica(set, resource, replica).is_some()
     }
 
-    /// The slots that were allocated with another driver than their device has.
-    pub(crate) fn outdated_slots(&self) -> Vec<OutdatedSlot> {
+    /// The replicas that were allocated with another driver than their device has.
+    pub(crate) fn outdated_replicas(&self) -> Vec<OutdatedReplica> {
         let set = self.set();
         self.state().allocated_drivers.outdated(&set)
     }
 
-    /// Forgets the allocation of a slot, because its container has ended.
-    pub(crate) fn forget_allocation(&self, resource: &ResourceName, slot: &str) {
-        self.state().allocated_drivers.forget(resource, slot);
+    /// Forgets the allocation of a replica, because its container has ended.
+    pub(crate) fn forget_allocation(&self, resource: &ResourceName, replica: &str) {
+        self.state().allocated_drivers.forget(resource, replica);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -71,7 +71,7 @@ fn resources_appear_disappear_and_change_their_replicas() {
 /// The mounts of a container with the first device.
 fn mounts(devices: &NodeDevices) -> Vec<String> {
     let set = devices.published().set();
-    let id = set.resources[0].slots().next().unwrap().id.to_string();
+    let id = set.resources[0].replicas().next().unwrap().id.to_string();
     let answer = allocate(&*resources(devices)[0], &[id]).unwrap();
     answer.mounts.into_iter().map(|mount| mount.container_path).collect()
 }
@@ -173,6 +173,7 @@ fn many_gpus() -> HostSnapshot {
             let mut gpu = Adapter { luid: Luid(n), ..gpu.clone() };
             let pnp = gpu.pnp.as_mut().unwrap();
             pnp.id = PnpId::new(format!(r"{}\{n}", pnp.id));
+            pnp.location_paths = vec![devices::LocationPath::new(format!("PCIROOT({n})"))];
             gpu
         })
         .collect();

@@ -18,8 +18,8 @@ use anyhow::{Context as _, anyhow};
 use command_line::Failure;
 use config::Config;
 use devices::{
-    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ResourceDevices,
-    ResourceOrigin, SlotId,
+    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ReplicaId, ResourceDevices,
+    ResourceOrigin,
 };
 
 use super::{discovery, last_lines};
@@ -101,7 +101,7 @@ pub(super) async fn run(
 fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Plan, PlanError>)> {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy());
     let slots: Vec<String> = healthy
-        .map(|entry| SlotId { device: entry.device.id.clone(), replica: 0 }.to_string())
+        .map(|entry| ReplicaId { device: entry.device.id.clone(), number: 0 }.to_string())
         .collect();
     let label = match resource.spec.origin {
         ResourceOrigin::Model(model) => model.to_string(),

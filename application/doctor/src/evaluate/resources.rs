@@ -129,6 +129,10 @@ fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
             "Device Manager shows no location path for it either: update the firmware, or pass \
              the device to this virtual machine as a PCI device"
         }
+        SkipReason::SameLocationPath(..) => {
+            "an allocation by this path could give a container either device: restart the host; if \
+             the problem persists, update the firmware; in an inventory, correct locationPaths"
+        }
         // The configuration excludes it, or another device represents it.
         _ => return Some(Subject::RESOURCES.ok(what).of(name)),
     };

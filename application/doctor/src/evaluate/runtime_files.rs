@@ -2,7 +2,7 @@
 
 use devices::{
     Device, HostFacts, ListedDevice, MountOrigin, MountOutcome, MountPlan, NOT_APPLIED_HINT,
-    NoMountsReason, Platform, ResourceDevices, SlotId, contents,
+    NoMountsReason, Platform, ReplicaId, ResourceDevices, contents,
 };
 
 use super::linux;
@@ -15,7 +15,7 @@ pub(super) fn runtime_files(
     host: &HostFacts,
 ) -> Vec<Finding> {
     let device = &entry.device;
-    let slot = SlotId { device: device.id.clone(), replica: 0 }.to_string();
+    let slot = ReplicaId { device: device.id.clone(), number: 0 }.to_string();
     // The snapshot lists the files that exist.
     let Ok(contents) = contents(resource, [slot.as_str()], host, &|_| true) else {
         return Vec::new();

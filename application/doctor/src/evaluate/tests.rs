@@ -443,6 +443,21 @@ fn resources_are_counted_and_skipped_adapters_have_a_reason() {
 }
 
 #[test]
+fn devices_with_the_same_location_path_are_a_warning_with_a_fix() {
+    let findings = changed(Subject::RESOURCES, |facts| {
+        facts.snapshot = two_gpus();
+        let paths = adapters(facts)[0].pnp.as_ref().unwrap().location_paths.clone();
+        adapters(facts)[1].pnp.as_mut().unwrap().location_paths = paths;
+    });
+    let warnings: Vec<_> = findings.iter().filter(|f| f.status == Status::Warning).collect();
+    assert_eq!(warnings.len(), 2, "{findings:?}");
+    for warning in warnings {
+        assert!(warning.what.contains("is also that of the device"), "{warning:?}");
+        assert!(warning.hint.as_ref().unwrap().contains("restart the host"), "{warning:?}");
+    }
+}
+
+#[test]
 fn a_configured_launcher_that_is_missing_is_a_problem() {
     let file = "directx-visible-filter.dll";
     let with = |missing: &[&'static str], visibility| {

@@ -1,7 +1,6 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::*;
@@ -62,6 +61,9 @@ fn wrong_values_are_named_with_their_line_and_key() {
         "number: -1",
         "number: 4294967296",
         "number: \"x\\ny\"",
+        "number: [4",
+        "number 4",
+        "number = 4",
         "list:\n- a\n- [b]",
         "list: a",
         "text: {a: b}",
@@ -90,7 +92,9 @@ fn keys_that_are_data_are_unique_in_any_case_and_quoted_in_paths() {
 
 #[test]
 fn a_file_without_content_has_no_keys() {
-    for text in ["", "# nothing\n", "\u{FEFF}"] {
+    for text in
+        ["", "# nothing\n", "\u{FEFF}", "---", "# nothing\n---\n", "null\n", "--- ~", "---\nnull\n"]
+    {
         assert!(parse::<Scalars>("f", text.as_bytes()).is_ok(), "{text:?}");
     }
 }

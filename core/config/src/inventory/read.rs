@@ -15,6 +15,8 @@ use crate::inventory::format::{
     AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile,
 };
 use crate::inventory::{InventoryError, node};
+use crate::settings::KEYS;
+use crate::text::text;
 use crate::values::{NonEmpty, TextOr};
 use crate::{Place, ReadError, document};
 
@@ -27,7 +29,9 @@ pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
 
 /// Reads an inventory, YAML or JSON; errors call it `name`.
 pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadError> {
-    let file: InventoryFile = document::parse(name, bytes.as_ref())?;
+    let bytes = bytes.as_ref();
+    let file: InventoryFile =
+        document::parse(name, bytes).map_err(|error| advised(error, name, bytes))?;
     if file.recorded_by.is_some() && file.complete != Some(true) {
         let what = "the inventory is cut off: its last line `complete: true` is missing";
         return Err(ReadError::of_file(name, what)
@@ -41,6 +45,26 @@ pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadEr
         adapters: file.adapters.into_iter().map(adapter).collect(),
         ..HostSnapshot::default()
     })
+}
+
+/// Adds what is probably wrong with the whole file.
+fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
+    let unknown = error.what.strip_prefix("unknown key `").and_then(|key| key.strip_suffix('`'));
+    if error.path.is_empty()
+        && unknown.is_some_and(|key| KEYS.iter().any(|known| known.eq_ignore_ascii_case(key)))
+    {
+        let what = format!("{}: this is a configuration, not an inventory", error.what);
+        return ReadError { what, ..error }.with_hint("name it with --config");
+    }
+    let is_cut_off = text(name, bytes)
+        .is_ok_and(|text| text.contains("recordedBy") && !text.contains("complete: true"));
+    if is_cut_off && error.hint.is_none() {
+        return error.with_hint(
+            "the inventory may be cut off, because its last line `complete: true` is missing: record \
+             the host again, or copy the whole file",
+        );
+    }
+    error
 }
 
 /// Checks that no two adapters have one LUID, nor one instance id, which Windows compares

@@ -36,6 +36,8 @@ publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
+CordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']
+UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4
@@ -296,6 +298,37 @@ fn driver_models_with_one_resource_must_agree() {
         .file("/here/mcdm.yaml", &one)
         .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
     assert!(environment.load(&BOTH).is_ok());
+}
+
+#[test]
+fn bad_files_and_limits_are_refused_with_a_hint() {
+    let table = [
+        "schema: directx-inventory/v1\nadapters: []",
+        "multitenancy: [4",
+        "multitenancy 4",
+        "cordonedDevices: ['']",
+        "unhealthyAfterResets: 3",
+        "unhealthyAfterResets: {count: 0, minutes: 5}",
+        "unhealthyAfterResets: {count: 1, minutes: 1441}",
+        "unhealthyAfterResets: {count: 1}",
+    ];
+    insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
+}
+
+/// An earlier plugin read it.
+#[test]
+fn a_toml_file_and_the_variable_of_legacy_are_reported() {
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.toml", "multitenancy = 2")
+        .variable("DIRECTX_GPU_MATCH_NAME", "radeon");
+    let notices = environment.load(&BOTH).unwrap().notices.join("\n").replace('\\', "/");
+    assert_eq!(
+        notices,
+        "the file `/here/wddm.toml` is ignored: write its keys to wddm.yaml, as YAML\n\
+         variable DIRECTX_GPU_MATCH_NAME has no effect without --driver-model legacy"
+    );
+    let legacy = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", "radeon");
+    assert!(legacy.load(&[DriverModel::Legacy]).unwrap().notices.is_empty());
 }
 
 #[test]

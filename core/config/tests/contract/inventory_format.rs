@@ -35,6 +35,21 @@ fn the_windows_folder_is_the_usual_one_unless_the_file_says_otherwise() {
 }
 
 #[test]
+fn a_configuration_and_a_part_of_an_inventory_are_named() {
+    let error = parse("f.yaml", "Multitenancy: 4").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "f.yaml:1: unknown key `Multitenancy`: this is a configuration, not an inventory"
+    );
+    assert_eq!(error.hint(), Some("name it with --config"));
+    let part =
+        "schema: directx-inventory/v1\nrecordedBy: 0.1.0\nadapters:\n- luid: 1\n  attributes: []";
+    let error = parse("f.yaml", part).unwrap_err();
+    assert_eq!(error.to_string(), "f.yaml:5: adapters[0]: missing key `hardware`");
+    assert!(error.hint().unwrap().starts_with("the inventory may be cut off"));
+}
+
+#[test]
 fn optional_keys_have_defaults() {
     let wanted = Adapter {
         luid: Luid(-5),

@@ -68,6 +68,12 @@ fn the_described_ranges_are_the_checked_ones() {
     let multitenancy = range(0, config::MAX_MULTITENANCY);
     assert_eq!(value("key", "multitenancy"), Some(multitenancy));
     assert_eq!(value("key", "removalGraceSeconds"), Some(range(0, config::MAX_REMOVAL_GRACE)));
+    let resets = format!(
+        "`{{count: …, minutes: …}}`: whole numbers from 1 to {} and from 1 to {}",
+        config::MAX_RESETS,
+        config::MAX_RESET_MINUTES
+    );
+    assert_eq!(value("key", "unhealthyAfterResets"), Some(resets.trim_matches('`').to_owned()));
     assert_eq!(value("condition", "minMemoryMiB"), Some(range(1, config::MAX_MEMORY_MIB)));
 }
 

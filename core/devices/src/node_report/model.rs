@@ -29,7 +29,7 @@ pub(crate) struct Model {
     /// The date of the same driver.
     pub(crate) driver_date: Option<DriverDate>,
     pub(crate) drivers: DriverModel,
-    /// The fewest slots per device in a resource with these devices.
+    /// The fewest replicas per device in a resource with these devices.
     pub(crate) replicas: NonZeroU32,
     /// Whether the name of the same resource says that it is shared.
     pub(crate) is_renamed: bool,

@@ -1,7 +1,7 @@
 //! Containers that use an earlier driver of their device.
 
 use devices::{
-    Adapter, AllocatedDrivers, DeviceSet, DriverVersion, Moment, OutdatedSlot, ResourceName,
+    Adapter, AllocatedDrivers, DeviceSet, DriverVersion, Moment, OutdatedReplica, ResourceName,
     is_driver_replaced,
 };
 
@@ -23,22 +23,23 @@ fn with_folder(name: &str) -> Adapter {
 }
 
 #[test]
-fn a_slot_is_outdated_from_the_replacement_of_the_driver_until_its_next_allocation() {
+fn a_replica_is_outdated_from_the_replacement_of_the_driver_until_its_next_allocation() {
     let (old, new) = (set(vec![with_folder("a")]), set(vec![with_folder("b")]));
     let mut drivers = AllocatedDrivers::default();
     let outdated = |drivers: &AllocatedDrivers, set: &DeviceSet| {
-        [FIRST, SECOND_REPLICA].map(|slot| drivers.outdated_slot(set, &display(), slot).is_some())
+        [FIRST, SECOND_REPLICA]
+            .map(|replica| drivers.outdated_replica(set, &display(), replica).is_some())
     };
-    drivers.record(&old.resources[0], [FIRST, SECOND_REPLICA, "no slot", r"PCI\GONE\0"]);
+    drivers.record(&old.resources[0], [FIRST, SECOND_REPLICA, "no replica", r"PCI\GONE\0"]);
     assert_eq!(outdated(&drivers, &old), [false, false]);
     assert_eq!(outdated(&drivers, &new), [true, true]);
     drivers.record(&new.resources[0], [FIRST]);
     assert_eq!(outdated(&drivers, &new), [false, true]);
     assert_eq!(outdated(&drivers, &old), [true, false], "the driver was rolled back");
     assert_eq!(outdated(&drivers, &set(vec![])), [false, false], "the device is gone");
-    let expected = OutdatedSlot {
+    let expected = OutdatedReplica {
         resource: display(),
-        slot: SECOND_REPLICA.to_owned(),
+        replica: SECOND_REPLICA.to_owned(),
         device: r"PCI\VEN_10DE\1&0".to_owned(),
         before: "a".to_owned(),
         now: "b".to_owned(),

@@ -115,6 +115,8 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
         container: Arc::new(ContainerPolicy::default()),
         publish_numa: false,
         removal_grace: Duration::from_mins(1),
+        cordoned: Vec::new(),
+        unhealthy_after_resets: None,
     }
 }
 
@@ -123,7 +125,7 @@ pub(crate) fn several(count: usize) -> PlanWarning {
     PlanWarning::SeveralDevices { count, class: DeviceClass::DISPLAY_ADAPTER }
 }
 
-/// WDDM with `replicas` slots per device.
+/// WDDM with `replicas` replicas per device.
 pub(crate) fn wddm(replicas: u32) -> ModelPolicy {
     let mut wddm = model(DriverModel::Wddm);
     wddm.sharing.replicas = NonZeroU32::new(replicas).unwrap();

@@ -28,7 +28,7 @@ fn with(change: impl FnOnce(&mut ContainerPolicy)) -> ModelPolicy {
     policy
 }
 
-/// Plans the slot `id` of the first resource, where `exists` says which files this machine has.
+/// Plans the replica `id` of the first resource, where `exists` says which files this machine has.
 fn planned(
     policy: ModelPolicy,
     on: &HostSnapshot,

@@ -28,7 +28,7 @@ fn linux(adapters: Vec<Adapter>) -> HostSnapshot {
     HostSnapshot { host, adapters, ..HostSnapshot::default() }
 }
 
-fn slot(n: i64, vendor: u32, bus: u32) -> String {
+fn replica(n: i64, vendor: u32, bus: u32) -> String {
     format!(r"PCI\VEN_{vendor:04X}&DEV_{n:04X}\{bus:02X}.00.0\0")
 }
 
@@ -50,7 +50,7 @@ fn mounts(plan: &Plan) -> Vec<(&str, &str)> {
 #[test]
 fn a_container_gets_the_device_file_and_the_folders() {
     let host = linux(vec![adapter(1, INTEL, 0)]);
-    let plan = planned(wddm(1), &host, &[slot(1, INTEL, 0)]).unwrap();
+    let plan = planned(wddm(1), &host, &[replica(1, INTEL, 0)]).unwrap();
     assert_eq!(plan.device, DeviceGrant::Dxg);
     assert_eq!(plan.device.host_path(), "/dev/dxg");
     assert_eq!(mounts(&plan), DXG_FOLDERS.map(|folder| (folder, folder)));
@@ -85,26 +85,26 @@ fn each_vendor_gets_its_variables() {
         (6, AMD, 1),
     ];
     let host = linux(adapters.map(|(n, vendor, bus)| adapter(n, vendor, bus)).into());
-    let slots = |wanted: &[i64]| {
+    let replicas = |wanted: &[i64]| {
         let wanted = adapters.iter().filter(|(n, ..)| wanted.contains(n));
-        wanted.map(|(n, vendor, bus)| slot(*n, *vendor, *bus)).collect::<Vec<_>>()
+        wanted.map(|(n, vendor, bus)| replica(*n, *vendor, *bus)).collect::<Vec<_>>()
     };
     assert_eq!(
-        vendor_variables(&host, &slots(&[1])),
+        vendor_variables(&host, &replicas(&[1])),
         "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1"
     );
     assert_eq!(
-        vendor_variables(&host, &slots(&[5])),
+        vendor_variables(&host, &replicas(&[5])),
         "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 5 ZE_AFFINITY_MASK=1 ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"
     );
     // ROCm keeps the order of the list.
     assert_eq!(
-        vendor_variables(&host, &slots(&[6])),
+        vendor_variables(&host, &replicas(&[6])),
         "HIP_VISIBLE_DEVICES=1 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 6"
     );
     // Every GPU of NVIDIA, and one of two of Intel and AMD.
     assert_eq!(
-        vendor_variables(&host, &slots(&[1, 2, 3, 4])),
+        vendor_variables(&host, &replicas(&[1, 2, 3, 4])),
         "HIP_VISIBLE_DEVICES=0 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1 \
          ZE_AFFINITY_MASK=0 ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"
     );
@@ -117,7 +117,7 @@ fn no_index_is_set_while_an_adapter_is_unreadable() {
     let effect = WarningEffect::Skipped;
     host.warnings = vec![AdapterWarning { luid: Luid(7), text: "asleep".to_owned(), effect }];
     assert_eq!(
-        vendor_variables(&host, &[slot(1, AMD, 1)]),
+        vendor_variables(&host, &[replica(1, AMD, 1)]),
         "HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1"
     );
 }
@@ -127,7 +127,7 @@ fn no_index_is_set_while_an_adapter_is_unreadable() {
 fn a_device_with_several_adapters_counts_once() {
     let partition = Adapter { luid: Luid(7), ..adapter(1, NVIDIA, 1) };
     let host = linux(vec![adapter(1, NVIDIA, 1), partition, adapter(2, NVIDIA, 2)]);
-    let variables = vendor_variables(&host, &[slot(2, NVIDIA, 2)]);
+    let variables = vendor_variables(&host, &[replica(2, NVIDIA, 2)]);
     assert!(variables.contains("CUDA_VISIBLE_DEVICES=1 "), "{variables}");
 }
 
@@ -139,11 +139,11 @@ fn the_configuration_leaves_out_folders_and_variables() {
         let policy = with(|container| {
             (container.runtime_mounts, container.omit_environment_hints) = (runtime_mounts, true);
         });
-        let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+        let plan = planned(policy, &host, &[replica(1, INTEL, 0)]).unwrap();
         assert_eq!((mounts(&plan), envs(&plan)), (vec![], vec![]));
     }
     let policy = with(|container| container.omit_environment_hints = true);
-    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    let plan = planned(policy, &host, &[replica(1, INTEL, 0)]).unwrap();
     assert_eq!(envs(&plan), ["LD_LIBRARY_PATH"]);
 }
 
@@ -151,7 +151,7 @@ fn the_configuration_leaves_out_folders_and_variables() {
 fn a_cdi_device_contains_the_folders_and_the_search_path() {
     let host = linux(vec![adapter(1, INTEL, 0), adapter(2, INTEL, 3)]);
     let policy = with(|container| container.cdi_devices = true);
-    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    let plan = planned(policy, &host, &[replica(1, INTEL, 0)]).unwrap();
     assert_eq!(plan.device.host_path(), "directx.microsoft.com/dxg=all");
     assert_eq!(mounts(&plan), []);
     assert!(!plan.envs.contains_key("LD_LIBRARY_PATH"), "{:?}", plan.envs);
@@ -163,7 +163,7 @@ fn a_missing_folder_of_this_machine_is_not_mounted() {
     let mut host = linux(vec![adapter(1, INTEL, 0)]);
     host.host.is_this_machine = true;
     let resource = resource(wddm(1), &host);
-    let id = slot(1, INTEL, 0);
+    let id = replica(1, INTEL, 0);
     let exists = |path: &str| path == DXG_FOLDERS[1];
     let plan = plan(&resource, [id.as_str()], &host.host, &exists).unwrap();
     assert_eq!(mounts(&plan), [(DXG_FOLDERS[1], DXG_FOLDERS[1])]);
@@ -175,7 +175,7 @@ fn a_missing_folder_of_this_machine_is_not_mounted() {
 fn directx_visible_is_not_mounted() {
     let host = linux(vec![adapter(1, INTEL, 0)]);
     let policy = with(|container| container.visibility = Visibility::Launcher);
-    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    let plan = planned(policy, &host, &[replica(1, INTEL, 0)]).unwrap();
     let is_launcher = |path: &str| LAUNCHER_FILES.iter().any(|file| path.ends_with(file));
     assert!(!mounts(&plan).iter().any(|(_, path)| is_launcher(path)), "{plan:?}");
 }

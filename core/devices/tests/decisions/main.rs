@@ -4,6 +4,7 @@
 
 mod additional_mounts;
 mod allocated_drivers;
+mod cordons;
 mod device_classes;
 mod hosts;
 mod launchers;
@@ -12,6 +13,7 @@ mod node_reports;
 mod offers;
 mod plans;
 mod preferred_allocations;
+mod resets;
 mod selections;
 mod sets;
 mod shared_requests;

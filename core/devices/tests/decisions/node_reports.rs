@@ -18,7 +18,7 @@ fn recorded(name: &str) -> HostSnapshot {
     config::inventory::read(&folder().join(name)).unwrap()
 }
 
-/// The policy without configuration, with this many slots for each device.
+/// The policy without configuration, with this many replicas for each device.
 fn policy(replicas: u32) -> Policy {
     let mut policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
     for model in &mut policy.models {
@@ -72,6 +72,7 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
     second.luid.0 += 1000;
     let pnp = second.pnp.as_mut().unwrap();
     pnp.id = devices::PnpId::new(format!("{}X", pnp.id));
+    pnp.location_paths = vec![devices::LocationPath::new("PCIROOT(9)")];
     snapshot.adapters.push(second);
     assert_eq!(product(&snapshot), "AMD-Radeon-Pro-V520-MxGPU", "two of one");
     let counts = labels(&set(&snapshot), false);
@@ -138,6 +139,7 @@ fn the_message_of_many_devices_is_limited() {
             adapter.luid.0 += n;
             let pnp = adapter.pnp.as_mut().unwrap();
             pnp.id = devices::PnpId::new(format!("{}{n}", pnp.id));
+            pnp.location_paths = vec![devices::LocationPath::new(format!("PCIROOT({n})"))];
             pnp.problem_code = 10;
             adapter
         })

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use devices::{
-    AllocationPolicy, Attribute, DeviceMatch, DriverModel, Offer, ResourceOrigin, ResourceRule,
-    SharedRequests,
+    AllocationPolicy, Attribute, DeviceMatch, DriverModel, LocationPath, Offer, ResourceOrigin,
+    ResourceRule, SharedRequests,
 };
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, model, npu, wddm, with_rules};
@@ -135,4 +135,25 @@ fn only_the_legacy_model_advertises_a_device_without_location_path() {
         offer.skipped[0].reason.to_string(),
         "adapter description does not contain `nvidia`"
     );
+}
+
+/// An allocation by location path could give a container either of them.
+#[test]
+fn devices_with_the_same_location_path_are_not_advertised() {
+    let mut same = gpu(2, NVIDIA);
+    same.pnp.as_mut().unwrap().location_paths = vec![LocationPath::new("pciroot(0)#pci(0100)")];
+    let snapshot = host(vec![gpu(1, NVIDIA), same, gpu(3, NVIDIA)]);
+    let offer = catalog([model(DriverModel::Wddm)]).offer(&snapshot);
+    assert_eq!(assigned(&offer)[0].1, [1003]);
+    let reasons: Vec<String> = offer.skipped.iter().map(|s| s.reason.to_string()).collect();
+    assert_eq!(
+        reasons,
+        [
+            r"location path PCIROOT(0)#PCI(0100) is also that of the device `PCI\VEN_10DE\2&0`, so neither can be assigned to a container individually",
+            r"location path pciroot(0)#pci(0100) is also that of the device `PCI\VEN_10DE\1&0`, so neither can be assigned to a container individually",
+        ]
+    );
+    // The driver model legacy allocates a class.
+    let offer = catalog([model(DriverModel::Legacy)]).offer(&snapshot);
+    assert_eq!(assigned(&offer)[0].1, [1001, 1002, 1003]);
 }

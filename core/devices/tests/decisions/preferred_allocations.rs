@@ -10,8 +10,8 @@ use devices::{AllocationPolicy, HostSnapshot, ModelPolicy, ResourceDevices, pref
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, resource, wddm};
 
-fn slots(resource: &ResourceDevices) -> Vec<String> {
-    resource.slots().map(|slot| slot.id.to_string()).collect()
+fn replicas(resource: &ResourceDevices) -> Vec<String> {
+    resource.replicas().map(|replica| replica.id.to_string()).collect()
 }
 
 /// `vendor device replica` for short.
@@ -42,7 +42,7 @@ fn two_gpus() -> HostSnapshot {
 fn distributed_uses_the_least_used_device_and_packed_the_most_used() {
     for (policy, expected) in [(wddm(4), "2.0"), (packed(4), "1.1")] {
         let devices = resource(policy, &two_gpus());
-        let free = without(&slots(&devices), &["1.0"]);
+        let free = without(&replicas(&devices), &["1.0"]);
         assert_eq!(short(&preferred_allocation(&devices, &free, &[], 1).unwrap()), [expected]);
     }
 }
@@ -51,7 +51,7 @@ fn distributed_uses_the_least_used_device_and_packed_the_most_used() {
 fn a_second_replica_is_used_only_when_no_other_device_is_free() {
     for policy in [wddm(4), packed(4)] {
         let devices = resource(policy, &two_gpus());
-        let free = without(&slots(&devices), &["2.0", "2.1"]);
+        let free = without(&replicas(&devices), &["2.0", "2.1"]);
         let mut two = short(&preferred_allocation(&devices, &free, &[], 2).unwrap());
         two.sort();
         assert_eq!(two, ["1.0", "2.2"]);
@@ -63,9 +63,9 @@ fn a_second_replica_is_used_only_when_no_other_device_is_free() {
 fn devices_with_the_same_driver_are_preferred() {
     let mixed = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, AMD)]);
     let devices = resource(wddm(1), &mixed);
-    let all = slots(&devices);
+    let all = replicas(&devices);
     assert_eq!(short(&preferred_allocation(&devices, &all, &[], 2).unwrap()), ["2.0", "3.0"]);
-    // The first slot is fixed: its driver decides. If that driver has no other device, any device is used.
+    // The first replica is fixed: its driver decides. If that driver has no other device, any device is used.
     let must = vec![all[0].clone()];
     assert_eq!(short(&preferred_allocation(&devices, &all, &must, 2).unwrap()), ["1.0", "2.0"]);
     assert_eq!(
@@ -83,7 +83,7 @@ fn devices_on_one_numa_node_are_preferred_if_nodes_are_published() {
     for (policy, expected) in [(wddm(1), ["1.0", "2.0"]), (published, ["1.0", "3.0"])] {
         let devices = resource(policy, &mixed);
         assert_eq!(
-            short(&preferred_allocation(&devices, &slots(&devices), &[], 2).unwrap()),
+            short(&preferred_allocation(&devices, &replicas(&devices), &[], 2).unwrap()),
             expected
         );
     }
@@ -92,7 +92,7 @@ fn devices_on_one_numa_node_are_preferred_if_nodes_are_published() {
 #[test]
 fn unknown_ids_are_rejected() {
     let devices = resource(wddm(1), &two_gpus());
-    let all = slots(&devices);
+    let all = replicas(&devices);
     let error = |available: &[String], must: &[String]| {
         preferred_allocation(&devices, available, must, 1).unwrap_err().to_string()
     };
@@ -105,7 +105,7 @@ fn unknown_ids_are_rejected() {
 #[test]
 fn impossible_requests_get_what_there_is() {
     let devices = resource(wddm(1), &two_gpus());
-    let all = slots(&devices);
+    let all = replicas(&devices);
     assert_eq!(preferred_allocation(&devices, &all, &[], 3), Ok(all.clone()));
     assert_eq!(preferred_allocation(&devices, &all, &all, 1), Ok(all.clone()));
     let twice = [all.clone(), all.clone()].concat();
@@ -128,7 +128,7 @@ fn any_resource() -> impl Strategy<Value = Arc<ResourceDevices>> {
     })
 }
 
-/// The preferences one slot after the other: slow, and easy to compare with their
+/// The preferences one replica after the other: slow, and easy to compare with their
 /// description.
 fn one_by_one(
     devices: &ResourceDevices,
@@ -175,9 +175,9 @@ fn one_by_one(
 }
 
 proptest! {
-    /// The result is a subset of the available slots, has the requested size, contains the
-    /// required slots, is stable, has no second replica while another device is free, and is
-    /// what choosing one slot after the other gives.
+    /// The result is a subset of the available replicas, has the requested size, contains the
+    /// required replicas, is stable, has no second replica while another device is free, and is
+    /// what choosing one replica after the other gives.
     #[test]
     fn preferred_allocations_meet_their_contract(
         devices in any_resource(),
@@ -186,7 +186,7 @@ proptest! {
         must in prop::collection::vec(0..28usize, 0..6),
     ) {
         let available: Vec<String> =
-            slots(&devices).into_iter().zip(&keep).filter(|(_, k)| **k).map(|(id, _)| id).collect();
+            replicas(&devices).into_iter().zip(&keep).filter(|(_, k)| **k).map(|(id, _)| id).collect();
         let must: BTreeSet<&String> = must.iter().filter_map(|n| available.get(*n)).collect();
         let must: Vec<String> = must.into_iter().cloned().collect();
         let must = must.as_slice();

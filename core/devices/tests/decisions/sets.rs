@@ -1,4 +1,4 @@
-//! Successive device sets: health, devices that are removed and return, slots.
+//! Successive device sets: health, devices that are removed and return, replicas.
 
 use std::time::Duration;
 
@@ -126,10 +126,10 @@ fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
     let seen = vec![gpu(1, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)];
     let all = step(&catalog, None, seen, 0);
     let set = step(&catalog, Some(&all), vec![gpu(3, NVIDIA)], 10);
-    let held = HeldDevices::of_slots([
+    let held = HeldDevices::of_replicas([
         ("directx.microsoft.com/display", r"PCI\VEN_10DE\1&0\1"),
         ("example.com/other", r"PCI\VEN_10DE\2&0\0"),
-        ("directx.microsoft.com/display", "no slot ID"),
+        ("directx.microsoft.com/display", "no replica ID"),
     ]);
     let set = set.reviewed(Some(&held), at(70));
     let kept = (1001, Health::Unhealthy(UnhealthyReason::Removed));
@@ -153,11 +153,11 @@ fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
     assert_eq!(again.deadline(), Some(at(260)));
 }
 
-/// Each resource with its devices and the number of its slots.
+/// Each resource with its devices and the number of its replicas.
 fn resources(set: &DeviceSet) -> Vec<(&str, Vec<i64>, usize)> {
     let luids = |r: &ResourceDevices| r.entries().iter().map(|e| e.device.luid.0).collect();
     let resources = set.resources.iter();
-    resources.map(|r| (r.spec.name.as_str(), luids(r), r.slots().count())).collect()
+    resources.map(|r| (r.spec.name.as_str(), luids(r), r.replicas().count())).collect()
 }
 
 /// A policy with a rule for each name, which claims the devices of a vendor.
@@ -210,9 +210,10 @@ fn a_resource_is_followed_by_its_name() {
 }
 
 #[test]
-fn every_device_has_one_slot_per_replica() {
+fn every_device_has_as_many_replicas_as_configured() {
     let set = step(&catalog([wddm(3)]), None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 0);
-    let ids: Vec<String> = set.resources[0].slots().map(|slot| slot.id.to_string()).collect();
+    let ids: Vec<String> =
+        set.resources[0].replicas().map(|replica| replica.id.to_string()).collect();
     let expected = |n: u32| (0..3).map(move |r| format!(r"PCI\VEN_10DE\{n}&0\{r}"));
     assert_eq!(ids, expected(1).chain(expected(2)).collect::<Vec<_>>());
 }

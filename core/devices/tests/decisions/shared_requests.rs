@@ -1,4 +1,4 @@
-//! Requests of one container for several slots of shared devices.
+//! Requests of one container for several replicas of shared devices.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ fn planned(policy: ModelPolicy, ids: &[String]) -> Result<Plan, PlanError> {
     plan(&resource(policy, &host), ids.iter().map(String::as_str), &host.host, &|_| true)
 }
 
-fn same_device(slots: usize, device: u32) -> PlanWarning {
+fn same_device(replicas: usize, device: u32) -> PlanWarning {
     let device = PnpId::new(format!(r"PCI\VEN_10DE\{device}&0"));
-    PlanWarning::ReplicasOfSameDevice { slots, device }
+    PlanWarning::ReplicasOfSameDevice { replicas, device }
 }
 
 #[test]
-fn one_refuses_several_slots_of_shared_devices() {
+fn one_refuses_several_replicas_of_shared_devices() {
     for ids in [vec![id(1, 0), id(1, 1)], vec![id(1, 0), id(2, 0)]] {
         let refused = planned(sharing(2, SharedRequests::One), &ids).unwrap_err();
         assert_eq!(
@@ -48,7 +48,7 @@ fn one_refuses_several_slots_of_shared_devices() {
 }
 
 #[test]
-fn one_allows_a_single_slot_and_several_exclusive_devices() {
+fn one_allows_a_single_replica_and_several_exclusive_devices() {
     let single = planned(sharing(2, SharedRequests::One), &[id(1, 1)]).unwrap();
     assert!(single.warnings.is_empty());
     let exclusive = planned(sharing(1, SharedRequests::One), &[id(1, 0), id(2, 0)]).unwrap();
@@ -56,7 +56,7 @@ fn one_allows_a_single_slot_and_several_exclusive_devices() {
 }
 
 #[test]
-fn a_repeated_device_id_is_one_slot() {
+fn a_repeated_device_id_is_one_replica() {
     let plan = planned(sharing(2, SharedRequests::One), &[id(1, 1), id(1, 1)]).unwrap();
     assert!(plan.warnings.is_empty());
 }
@@ -75,7 +75,7 @@ fn any_warns_about_replicas_of_the_same_device() {
 #[test]
 fn an_unusable_device_id_is_the_first_reason() {
     let error = planned(sharing(2, SharedRequests::One), &[id(1, 0), id(1, 7)]).unwrap_err();
-    assert!(matches!(error, PlanError::Slot(_)), "{error}");
+    assert!(matches!(error, PlanError::Replica(_)), "{error}");
     let mut policy = sharing(2, SharedRequests::One);
     Arc::make_mut(&mut policy.container).multi_device = MultiDevice::Reject;
     let error = planned(policy, &[id(1, 0), id(2, 0)]).unwrap_err();
@@ -93,18 +93,18 @@ fn the_legacy_model_follows_the_same_rule() {
 }
 
 proptest! {
-    /// With `one` a request is refused exactly when it has several slots of shared
+    /// With `one` a request is refused exactly when it has several replicas of shared
     /// devices; with `any` it never is, and every repeated device has one warning.
     #[test]
-    fn several_shared_slots_are_refused_or_reported(
-        slots in prop::collection::btree_set((1..3u32, 0..4u32), 1..8),
+    fn several_shared_replicas_are_refused_or_reported(
+        requested in prop::collection::btree_set((1..3u32, 0..4u32), 1..8),
         replicas in prop::sample::select(vec![1u32, 4]),
     ) {
-        let slots: Vec<_> = slots.into_iter().filter(|(_, replica)| *replica < replicas).collect();
-        prop_assume!(!slots.is_empty());
-        let ids: Vec<String> = slots.iter().map(|(device, replica)| id(*device, *replica)).collect();
+        let requested: Vec<_> = requested.into_iter().filter(|(_, number)| *number < replicas).collect();
+        prop_assume!(!requested.is_empty());
+        let ids: Vec<String> = requested.iter().map(|(device, replica)| id(*device, *replica)).collect();
         let one = planned(sharing(replicas, SharedRequests::One), &ids);
-        let refused = matches!(one, Err(PlanError::SharedRequest { requested, .. }) if requested == ids.len());
+        let refused = matches!(one, Err(PlanError::SharedRequest { requested: count, .. }) if count == ids.len());
         prop_assert_eq!(refused, replicas > 1 && ids.len() > 1);
         prop_assert!(refused || one.is_ok());
 
@@ -112,7 +112,7 @@ proptest! {
         prop_assert!(any.is_ok());
         let expected: Vec<PlanWarning> = [1, 2]
             .into_iter()
-            .map(|device| (slots.iter().filter(|(d, _)| *d == device).count(), device))
+            .map(|device| (requested.iter().filter(|(d, _)| *d == device).count(), device))
             .filter(|(count, _)| *count > 1)
             .map(|(count, device)| same_device(count, device))
             .collect();

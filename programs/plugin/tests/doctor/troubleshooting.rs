@@ -1,8 +1,8 @@
 //! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
 
 use devices::{
-    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId, SkipReason,
-    SlotError, UnhealthyReason,
+    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId, ReplicaError,
+    SkipReason, UnhealthyReason,
 };
 
 const PAGE: &str = concat!(
@@ -37,13 +37,13 @@ fn every_refusal_of_an_allocation_is_explained() {
     let id = || "…".to_owned();
     let device = || PnpId::new("…");
     for refusal in [
-        PlanError::NoSlots,
-        PlanError::Slot(SlotError::Malformed(id())),
-        PlanError::Slot(SlotError::UnknownDevice(id(), "…".to_owned())),
-        PlanError::Slot(SlotError::BeyondReplicas(id(), 4)),
-        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
-        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::Removed)),
-        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::Skipped)),
+        PlanError::NoReplicas,
+        PlanError::Replica(ReplicaError::Malformed(id())),
+        PlanError::Replica(ReplicaError::UnknownDevice(id(), "…".to_owned())),
+        PlanError::Replica(ReplicaError::BeyondReplicas(id(), 4)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Skipped)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();

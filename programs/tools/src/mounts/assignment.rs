@@ -12,7 +12,7 @@ use command_line::frontends::Container;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
     Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, PlanError, PlanWarning,
-    Policy, ResourceDevices, ResourceName, RuntimeMounts, SharedRequests, Sharing, SlotId,
+    Policy, ReplicaId, ResourceDevices, ResourceName, RuntimeMounts, SharedRequests, Sharing,
     contents, plan,
 };
 
@@ -63,7 +63,7 @@ pub(super) fn assign(
                 ("is unhealthy", reason.to_string(), &mut assignment.warnings)
             }
             (None, Health::Healthy) => {
-                slots.push(SlotId { device: device.id.clone(), replica: 0 }.to_string());
+                slots.push(ReplicaId { device: device.id.clone(), number: 0 }.to_string());
                 continue;
             }
         };
@@ -139,6 +139,8 @@ fn policy(runtime_mounts: RuntimeMounts) -> Policy {
         container: container.clone(),
         publish_numa: false,
         removal_grace: Duration::ZERO,
+        cordoned: Vec::new(),
+        unhealthy_after_resets: None,
     };
     Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] }
 }

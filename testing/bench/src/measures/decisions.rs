@@ -45,7 +45,7 @@ fn preferred(effort: Effort) -> Result<Vec<f64>> {
     let catalog = catalog(&format!("multitenancy: {}", MANY.slots / GPUS as usize))?;
     let set = DeviceSet::next(None, catalog.offer(&host(GPUS)?), Moment::default());
     let resource = &set.resources[0];
-    let slots: Vec<String> = resource.slots().map(|slot| slot.id.to_string()).collect();
+    let slots: Vec<String> = resource.replicas().map(|slot| slot.id.to_string()).collect();
     let choose = || {
         let started = Instant::now();
         black_box(preferred_allocation(resource, &slots, &[], slots.len()))?;

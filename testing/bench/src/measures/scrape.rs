@@ -82,7 +82,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
     let name = resource.spec.name.to_string();
     let telemetry: BTreeMap<Luid, Telemetry> =
         resource.entries().iter().map(|entry| (entry.device.luid, telemetry())).collect();
-    let holder = |slot: devices::Slot| Holder {
+    let holder = |slot: devices::Replica| Holder {
         resource: name.clone(),
         slot: slot.id.to_string(),
         namespace: "namespace".to_owned(),
@@ -91,7 +91,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         container: "container".to_owned(),
         outdated: false,
     };
-    let holders: Vec<Holder> = resource.slots().map(holder).collect();
+    let holders: Vec<Holder> = resource.replicas().map(holder).collect();
     let metrics = PluginMetrics::default();
     metrics.add_resource(&name);
     let scrape = Scrape {

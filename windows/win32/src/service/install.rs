@@ -49,9 +49,12 @@ pub struct NewService<'a> {
 /// # Errors
 /// See [`ServiceError`].
 pub fn install(new: &NewService<'_>) -> Result<Vec<(&'static str, io::Error)>, ServiceError> {
-    let error = |error| ServiceError::new(new.name, os_error(error));
+    create(new).map_err(|error| ServiceError::new(new.name, os_error(error)))
+}
+
+fn create(new: &NewService<'_>) -> windows_service::Result<Vec<(&'static str, io::Error)>> {
     let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
-    let manager = ServiceManager::local_computer(None::<&str>, access).map_err(error)?;
+    let manager = ServiceManager::local_computer(None::<&str>, access)?;
     let info = ServiceInfo {
         name: new.name.into(),
         display_name: new.display_name.into(),
@@ -66,26 +69,26 @@ pub fn install(new: &NewService<'_>) -> Result<Vec<(&'static str, io::Error)>, S
     };
     // A restart as failure action needs the right to start the service.
     let access = ServiceAccess::CHANGE_CONFIG | ServiceAccess::START;
-    let service = manager.create_service(&info, access).map_err(error)?;
+    let service = manager.create_service(&info, access)?;
     let settings = [
         ("description", service.set_description(new.description)),
         ("delayed start", service.set_delayed_auto_start(true)),
         ("restart after a failure", set_restarts(&service)),
     ];
-    let refused = settings
+    Ok(settings
         .into_iter()
-        .filter_map(|(setting, result)| result.err().map(|error| (setting, os_error(error))));
-    Ok(refused.collect())
+        .filter_map(|(setting, result)| result.err().map(|error| (setting, os_error(error))))
+        .collect())
 }
 
 /// Also restarts a service that reports a failure; by default, only one that crashes.
 fn set_restarts(service: &Service) -> windows_service::Result<()> {
-    let restart = |delay| ServiceAction { action_type: ServiceActionType::Restart, delay };
+    let action_type = ServiceActionType::Restart;
     service.update_failure_actions(ServiceFailureActions {
         reset_period: ServiceFailureResetPeriod::After(FAILURE_RESET),
         reboot_msg: None,
         command: None,
-        actions: Some(RESTART_DELAYS.map(restart).to_vec()),
+        actions: Some(RESTART_DELAYS.map(|delay| ServiceAction { action_type, delay }).to_vec()),
     })?;
     service.set_failure_actions_on_non_crash_failures(true)
 }
@@ -95,23 +98,32 @@ fn set_restarts(service: &Service) -> windows_service::Result<()> {
 /// # Errors
 /// See [`ServiceError`].
 pub fn uninstall(name: &str) -> Result<(), ServiceError> {
-    let error = |error| ServiceError::new(name, os_error(error));
+    match stop_and_delete(name) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(ServiceError::DoesNotStop(name.to_owned(), STOP_LIMIT.as_secs())),
+        Err(error) => Err(ServiceError::new(name, os_error(error))),
+    }
+}
+
+/// `false` if the service does not stop in time.
+fn stop_and_delete(name: &str) -> windows_service::Result<bool> {
     let access = ServiceManagerAccess::CONNECT;
-    let manager = ServiceManager::local_computer(None::<&str>, access).map_err(error)?;
+    let manager = ServiceManager::local_computer(None::<&str>, access)?;
     let access = ServiceAccess::QUERY_STATUS | ServiceAccess::STOP | ServiceAccess::DELETE;
-    let service = manager.open_service(name, access).map_err(error)?;
+    let service = manager.open_service(name, access)?;
     let started = Instant::now();
-    let mut state = service.query_status().map_err(error)?.current_state;
+    let mut state = service.query_status()?.current_state;
     if state != ServiceState::Stopped {
-        // Fails if the service stops in the meantime or starts just now; the state tells.
+        // Fails if the service stops in the meantime or starts just now; the state decides.
         let _ = service.stop();
     }
     while state != ServiceState::Stopped {
         if started.elapsed() > STOP_LIMIT {
-            return Err(ServiceError::DoesNotStop(name.to_owned(), STOP_LIMIT.as_secs()));
+            return Ok(false);
         }
         std::thread::sleep(STOP_POLL);
-        state = service.query_status().map_err(error)?.current_state;
+        state = service.query_status()?.current_state;
     }
-    service.delete().map_err(error)
+    service.delete()?;
+    Ok(true)
 }

@@ -86,9 +86,11 @@ impl Dxcore {
         let list = unsafe { IDXCoreAdapterList::from_raw(list) };
         // SAFETY: `list` is a live object.
         let count = unsafe { list.GetAdapterCount() };
-        let adapters = (0..count).filter_map(|index| adapter_at(&list, index));
-        let adapters = adapters.filter(|adapter| !is_newer(attribute) || adapter.has(&guid));
-        Ok(AdapterList { attribute, adapters: adapters.collect(), list })
+        let adapters = (0..count)
+            .filter_map(|index| adapter_at(&list, index))
+            .filter(|adapter| !is_newer(attribute) || adapter.has(&guid))
+            .collect();
+        Ok(AdapterList { attribute, adapters, list })
     }
 }
 
@@ -96,11 +98,11 @@ impl Dxcore {
 fn adapter_at(list: &IDXCoreAdapterList, index: u32) -> Option<DxcoreAdapter> {
     // SAFETY: `list` is a live object; an index out of range is an error.
     let adapter = unsafe { list.GetAdapter::<IDXCoreAdapter>(index) };
-    let adapter = adapter.map_err(|error| os_error(&error)).and_then(DxcoreAdapter::new);
-    if let Err(error) = &adapter {
-        tracing::warn!(index, %error, "skipped adapter without LUID");
-    }
-    adapter.ok()
+    adapter
+        .map_err(|error| os_error(&error))
+        .and_then(DxcoreAdapter::new)
+        .inspect_err(|error| tracing::warn!(index, %error, "skipped adapter without LUID"))
+        .ok()
 }
 
 /// The adapters with one attribute.
@@ -250,8 +252,8 @@ impl Event {
                 Some(changed),
                 Some(pointer.cast()),
             )
-        };
-        let cookie = cookie.map_err(|error| os_error(&error))?;
+        }
+        .map_err(|error| os_error(&error))?;
         Ok(Self { factory, cookie, _context: context })
     }
 }

@@ -15,9 +15,9 @@ use windows::Wdk::Graphics::Direct3D::{
     KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::{LUID, NTSTATUS};
+use windows_report::text;
 
 use super::library::{Library, status_error};
-use crate::text;
 
 type OpenAdapterFromLuid = unsafe extern "system" fn(*mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS;
 type QueryAdapterInfo = unsafe extern "system" fn(*mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS;

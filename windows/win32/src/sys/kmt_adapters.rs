@@ -15,11 +15,11 @@ use windows::Wdk::Graphics::Direct3D::{
 };
 use windows::Win32::Foundation::{NTSTATUS, STATUS_BUFFER_TOO_SMALL};
 use windows::core::{BOOL, PWSTR};
+use windows_report::kernel_report::KernelReport;
+use windows_report::text;
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check};
 use super::library::Library;
-use crate::kernel_report::KernelReport;
-use crate::text;
 
 type EnumAdapters = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS;
 
@@ -120,8 +120,8 @@ fn is_driver_update_in_progress(adapter: &AdapterHandle<'_>) -> bool {
 }
 
 fn hardware_id(adapter: &AdapterHandle<'_>) -> io::Result<HardwareId> {
-    let ids: D3DKMT_QUERY_DEVICE_IDS = value(adapter, KMTQAITYPE_PHYSICALADAPTERDEVICEIDS)?;
-    let ids = ids.DeviceIds;
+    let D3DKMT_QUERY_DEVICE_IDS { DeviceIds: ids, .. } =
+        value(adapter, KMTQAITYPE_PHYSICALADAPTERDEVICEIDS)?;
     Ok(HardwareId {
         vendor: ids.VendorID,
         device: ids.DeviceID,
@@ -137,8 +137,8 @@ fn description(adapter: &AdapterHandle<'_>) -> io::Result<String> {
 
 /// The registry keys of the physical devices; an empty text for one that is not reported.
 fn pnp_keys(adapter: &AdapterHandle<'_>) -> Vec<String> {
-    let count = value(adapter, KMTQAITYPE_PHYSICALADAPTERCOUNT);
-    let count = count.map_or(1, |count: D3DKMT_PHYSICAL_ADAPTER_COUNT| count.Count);
+    let count = value(adapter, KMTQAITYPE_PHYSICALADAPTERCOUNT)
+        .map_or(1, |count: D3DKMT_PHYSICAL_ADAPTER_COUNT| count.Count);
     let indexes = 0..count.min(MAX_PHYSICAL_ADAPTERS);
     indexes.map(|index| pnp_key(adapter, index).unwrap_or_default()).collect()
 }

@@ -13,10 +13,10 @@ use windows::Wdk::Graphics::Direct3D::{
     KMTQAITYPE_ADAPTERPERFDATA, KMTQAITYPE_NODEMETADATA, KMTQAITYPE_NODEPERFDATA,
 };
 use windows::Win32::Foundation::NTSTATUS;
+use windows_report::telemetry::{AdapterStatistics, KernelQueries, Performance, SegmentStatistics};
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check, windows_luid};
 use super::library::Library;
-use crate::telemetry::{AdapterStatistics, KernelQueries, Performance, SegmentStatistics};
 
 type QueryStatistics = unsafe extern "system" fn(*mut D3DKMT_QUERYSTATISTICS) -> NTSTATUS;
 
@@ -83,8 +83,9 @@ impl KernelQueries for MeasuredAdapter<'_> {
     }
 
     fn segment(&self, segment: u32) -> Option<SegmentStatistics> {
-        let part = D3DKMT_QUERYSTATISTICS_QUERY_SEGMENT { SegmentId: segment };
-        let part = D3DKMT_QUERYSTATISTICS_0 { QuerySegment: part };
+        let part = D3DKMT_QUERYSTATISTICS_0 {
+            QuerySegment: D3DKMT_QUERYSTATISTICS_QUERY_SEGMENT { SegmentId: segment },
+        };
         let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_SEGMENT, part)?;
         // SAFETY: as above.
         let segment = unsafe { result.SegmentInformation };
@@ -96,8 +97,9 @@ impl KernelQueries for MeasuredAdapter<'_> {
     }
 
     fn running_time(&self, node: u32) -> Option<i64> {
-        let part = D3DKMT_QUERYSTATISTICS_QUERY_NODE { NodeId: node };
-        let part = D3DKMT_QUERYSTATISTICS_0 { QueryNode: part };
+        let part = D3DKMT_QUERYSTATISTICS_0 {
+            QueryNode: D3DKMT_QUERYSTATISTICS_QUERY_NODE { NodeId: node },
+        };
         let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_NODE, part)?;
         // SAFETY: as above.
         Some(unsafe { result.NodeInformation }.GlobalInformation.RunningTime)

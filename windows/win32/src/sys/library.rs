@@ -48,8 +48,8 @@ impl Library {
     pub(crate) unsafe fn function<F: Copy>(self, name: &CStr) -> io::Result<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         // SAFETY: the module is loaded and `name` is null-terminated.
-        let address = unsafe { GetProcAddress(self.0, PCSTR(name.as_ptr().cast())) };
-        let address = address.ok_or_else(io::Error::last_os_error)?;
+        let address = unsafe { GetProcAddress(self.0, PCSTR(name.as_ptr().cast())) }
+            .ok_or_else(io::Error::last_os_error)?;
         // SAFETY: both have the size of a pointer, and the caller guarantees the type.
         Ok(unsafe { std::mem::transmute_copy(&address) })
     }

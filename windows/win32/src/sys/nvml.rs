@@ -4,9 +4,9 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::ptr;
+use windows_report::gpu_uuids::{Gpu, PciAddress};
 
 use super::library::Library;
-use crate::nvml::{Gpu, PciAddress};
 
 /// `nvmlReturn_t`; 0 is success.
 type Return = c_int;

@@ -12,10 +12,10 @@ use windows::Win32::Foundation::{
     DEVPROPKEY, ERROR_INSUFFICIENT_BUFFER, ERROR_NO_MORE_ITEMS, ERROR_NOT_FOUND, HWND, WIN32_ERROR,
 };
 use windows::core::{BOOL, GUID, PCWSTR, PWSTR};
+use windows_report::property::Property;
+use windows_report::text;
 
 use super::library::Library;
-use crate::property::Property;
-use crate::text;
 
 type GetClassDevs = unsafe extern "system" fn(*const GUID, PCWSTR, HWND, u32) -> HDEVINFO;
 type EnumDeviceInfo = unsafe extern "system" fn(HDEVINFO, u32, *mut SP_DEVINFO_DATA) -> BOOL;

@@ -4,10 +4,11 @@
 use devices::HostBuild;
 use windows::Wdk::System::SystemServices::RtlGetVersion;
 use windows::Win32::System::SystemInformation::{GetSystemWindowsDirectoryW, OSVERSIONINFOW};
+use windows_registry::{Key, Value};
+use windows_report::product::ProductSources;
+use windows_report::text;
 
 use super::registry;
-use crate::product::ProductSources;
-use crate::text;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
@@ -18,15 +19,23 @@ const PATH_UNITS: usize = 261;
 /// lacks are zero or absent.
 pub(crate) fn version() -> (HostBuild, ProductSources) {
     let key = registry::local_machine(CURRENT_VERSION);
-    let value = |name| registry::value(key.as_ref().ok()?, name).ok()?;
-    let text_value = |name| text::single(&value(name)?).ok();
-    let revision = value("UBR").and_then(|ubr| Some(u32::from_le_bytes(ubr[..].try_into().ok()?)));
+    let Ok(key) = key else { return (build(0), ProductSources::default()) };
+    let revision =
+        value(&key, "UBR").and_then(|ubr| Some(u32::from_le_bytes(ubr[..].try_into().ok()?)));
     let sources = ProductSources {
-        product_name: text_value("ProductName"),
-        display_version: text_value("DisplayVersion"),
-        release_id: text_value("ReleaseId"),
+        product_name: text_value(&key, "ProductName"),
+        display_version: text_value(&key, "DisplayVersion"),
+        release_id: text_value(&key, "ReleaseId"),
     };
     (build(revision.unwrap_or_default()), sources)
+}
+
+fn value(key: &Key, name: &str) -> Option<Value> {
+    registry::value(key, name).ok()?
+}
+
+fn text_value(key: &Key, name: &str) -> Option<String> {
+    text::single(&value(key, name)?).ok()
 }
 
 /// The Windows folder, for example `C:\Windows`. It does not depend on the user.

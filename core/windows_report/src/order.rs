@@ -6,12 +6,14 @@
 use devices::{Attribute, Attributes, Luid};
 
 /// Every adapter of `lists` once, with the attributes of the lists that contain it.
-pub(crate) fn by_adapter(lists: &[(Attribute, Vec<Luid>)]) -> Vec<(Luid, Attributes)> {
+#[must_use]
+pub fn by_adapter(lists: &[(Attribute, Vec<Luid>)]) -> Vec<(Luid, Attributes)> {
     let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
-    let attributes = |luid: &Luid| {
-        lists.iter().filter(|(_, luids)| luids.contains(luid)).map(|(a, _)| *a).collect()
-    };
-    merge(&luids).into_iter().map(|luid| (luid, attributes(&luid))).collect()
+    merge(&luids).into_iter().map(|luid| (luid, attributes(lists, luid))).collect()
+}
+
+fn attributes(lists: &[(Attribute, Vec<Luid>)], luid: Luid) -> Attributes {
+    lists.iter().filter(|(_, luids)| luids.contains(&luid)).map(|(a, _)| *a).collect()
 }
 
 /// Every item of `lists` once, in an order that agrees with each list. If the lists do not

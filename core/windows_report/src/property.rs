@@ -13,17 +13,17 @@ const FILETIME: u32 = 0x10;
 
 /// The type (`DEVPROP_TYPE_*`, devpropdef.h) and data of a property.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Property {
+pub struct Property {
     /// `DEVPROP_TYPE_*`.
-    pub(crate) kind: u32,
+    pub kind: u32,
     /// The data; its length depends on the type and the driver.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// A property has another type or length than its definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected {expected}, found type 0x{kind:X} with {length} bytes")]
-pub(crate) struct PropertyError {
+pub struct PropertyError {
     expected: &'static str,
     kind: u32,
     length: usize,
@@ -31,7 +31,7 @@ pub(crate) struct PropertyError {
 
 impl Property {
     /// The text, for display or comparison.
-    pub(crate) fn text(&self) -> Result<String, PropertyError> {
+    pub fn text(&self) -> Result<String, PropertyError> {
         match self.kind {
             STRING => Ok(text::single_for_display(&self.data)),
             _ => Err(self.mismatch("a text")),
@@ -39,7 +39,7 @@ impl Property {
     }
 
     /// The list of texts.
-    pub(crate) fn texts(&self) -> Result<Vec<String>, PropertyError> {
+    pub fn texts(&self) -> Result<Vec<String>, PropertyError> {
         match self.kind {
             STRING_LIST => text::list(&self.data).map_err(|_| self.mismatch("a list of texts")),
             _ => Err(self.mismatch("a list of texts")),
@@ -47,7 +47,7 @@ impl Property {
     }
 
     /// The 32-bit number.
-    pub(crate) fn number(&self) -> Result<u32, PropertyError> {
+    pub fn number(&self) -> Result<u32, PropertyError> {
         match (self.kind, <[u8; 4]>::try_from(self.data.as_slice())) {
             (UINT32, Ok(bytes)) => Ok(u32::from_le_bytes(bytes)),
             _ => Err(self.mismatch("a 32-bit number")),
@@ -55,7 +55,7 @@ impl Property {
     }
 
     /// The LUID. Its 64 bits are unsigned in the header and signed in `DXCore`.
-    pub(crate) fn luid(&self) -> Result<devices::Luid, PropertyError> {
+    pub fn luid(&self) -> Result<devices::Luid, PropertyError> {
         match (self.kind, <[u8; 8]>::try_from(self.data.as_slice())) {
             (UINT64 | INT64, Ok(bytes)) => Ok(devices::Luid(i64::from_le_bytes(bytes))),
             _ => Err(self.mismatch("a LUID")),
@@ -63,7 +63,7 @@ impl Property {
     }
 
     /// The date in a `FILETIME`: 100 ns units since 1601-01-01, UTC.
-    pub(crate) fn date(&self) -> Result<devices::DriverDate, PropertyError> {
+    pub fn date(&self) -> Result<devices::DriverDate, PropertyError> {
         let bytes = <[u8; 8]>::try_from(self.data.as_slice());
         let bytes = bytes.ok().filter(|_| self.kind == FILETIME);
         let units = bytes.map(u64::from_le_bytes).ok_or_else(|| self.mismatch("a date"))?;

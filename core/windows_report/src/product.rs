@@ -5,21 +5,22 @@ const FIRST_WINDOWS_11_BUILD: u32 = 22000;
 
 /// What the registry says about the product.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ProductSources {
+pub struct ProductSources {
     /// `ProductName`.
-    pub(crate) product_name: Option<String>,
+    pub product_name: Option<String>,
     /// `DisplayVersion`, which exists from 20H2 on.
-    pub(crate) display_version: Option<String>,
+    pub display_version: Option<String>,
     /// `ReleaseId`, which stays at 2009 in later versions.
-    pub(crate) release_id: Option<String>,
+    pub release_id: Option<String>,
 }
 
 impl ProductSources {
-    /// The product name, such as `Microsoft Windows Server 2022 Datacenter`: that of
-    /// `Win32_OperatingSystem.Caption`.
-    pub(crate) fn product(&self, build: u32) -> Option<String> {
-        let name = self.product_name.as_deref()?.trim();
-        let name = name.strip_prefix("Microsoft ").unwrap_or(name);
+    /// The product name as in `Win32_OperatingSystem.Caption`, such as `Microsoft Windows Server 2022
+    /// Datacenter`.
+    #[must_use]
+    pub fn product(&self, build: u32) -> Option<String> {
+        let full_name = self.product_name.as_deref()?.trim();
+        let name = full_name.strip_prefix("Microsoft ").unwrap_or(full_name);
         match name.strip_prefix("Windows 10") {
             _ if name.is_empty() => None,
             Some(edition) if build >= FIRST_WINDOWS_11_BUILD => {
@@ -30,7 +31,8 @@ impl ProductSources {
     }
 
     /// The version, such as `21H2` or `1809`.
-    pub(crate) fn version(&self) -> Option<String> {
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
         [&self.display_version, &self.release_id]
             .into_iter()
             .flatten()

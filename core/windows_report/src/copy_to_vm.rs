@@ -15,17 +15,17 @@ const REG_MULTI_SZ: u32 = 7;
 
 /// An unparsed registry value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct RawValue {
+pub struct RawValue {
     /// The name; empty for the default value of the key.
-    pub(crate) name: String,
+    pub name: String,
     /// `REG_*`.
-    pub(crate) kind: u32,
+    pub kind: u32,
     /// The data; length and content can be arbitrary.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// The valid values of a key by name. Each other value adds a warning to `warnings`.
-pub(crate) fn values(
+pub fn values(
     key: &CopyToVmKey,
     raw: Vec<RawValue>,
     warnings: &mut Vec<String>,

@@ -1,28 +1,28 @@
-//! Slots: the units that the kubelet counts and allocates. A slot is one replica of one
-//! device; the kubelet calls its ID a device ID.
+//! Replicas of devices: the units that the kubelet counts and allocates. The kubelet calls the ID of a
+//! replica a device ID.
 
 use std::fmt;
 
 use crate::PnpId;
 use crate::decimal::parse_decimal;
 
-/// A slot's ID, `<PnP instance ID>\<replica>`; replicas are counted from 0.
+/// A replica's ID, `<PnP instance ID>\<number>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct SlotId {
+pub struct ReplicaId {
     /// The device.
     pub device: PnpId,
-    /// The replica.
-    pub replica: u32,
+    /// The number of the replica, from 0.
+    pub number: u32,
 }
 
-impl fmt::Display for SlotId {
+impl fmt::Display for ReplicaId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\\{}", self.device, self.replica)
+        write!(f, "{}\\{}", self.device, self.number)
     }
 }
 
-/// Splits a slot ID at its last backslash. Accepts only the spelling that [`SlotId`]
-/// prints, so that two different texts never name the same slot.
+/// Splits a replica ID at its last backslash. Accepts only the spelling that [`ReplicaId`]
+/// prints, so that two different texts never name the same replica.
 pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
     let (device, number) = text.rsplit_once('\\')?;
     if device.is_empty() || (number.len() > 1 && number.starts_with('0')) {
@@ -50,17 +50,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slot_ids_round_trip(device in r"\PC{1,40}", replica: u32) {
-            let slot = SlotId { device: PnpId::new(&*device), replica };
-            let text = slot.to_string();
-            prop_assert_eq!(split(&text), Some((&*device, replica)));
+        fn ids_round_trip(device in r"\PC{1,40}", number: u32) {
+            let replica = ReplicaId { device: PnpId::new(&*device), number };
+            let text = replica.to_string();
+            prop_assert_eq!(split(&text), Some((&*device, number)));
         }
 
         #[test]
         fn parsing_never_panics_and_is_exact(text in r"\PC*") {
-            if let Some((device, replica)) = split(&text) {
-                let slot = SlotId { device: PnpId::new(device), replica };
-                prop_assert_eq!(slot.to_string(), text);
+            if let Some((device, number)) = split(&text) {
+                let replica = ReplicaId { device: PnpId::new(device), number };
+                prop_assert_eq!(replica.to_string(), text);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Assembles a snapshot of the host from the data that Windows returns.
 //!
 //! [`Host`] provides the data. This module joins and orders it, uses fallbacks and skips
-//! what cannot be read. It runs on any operating system, with a simulated host in the tests.
+//! what cannot be read. The tests simulate a host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,7 @@ use crate::store_path;
 
 /// The data that the assembly needs from Windows. Each result is valid only at the time of
 /// the call: an adapter can disappear between two calls.
-pub(crate) trait Host {
+pub trait Host {
     /// The adapters that Windows lists, in its order, with their attributes.
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
     /// An adapter without its attributes, its device and its driver.
@@ -39,27 +39,27 @@ pub(crate) trait Host {
 
 /// The `CopyToVm*` keys of a driver.
 #[derive(Debug, Default)]
-pub(crate) struct CopyToVmKeys {
+pub struct CopyToVmKeys {
     /// Each key with its unparsed values.
-    pub(crate) read: Vec<(CopyToVmKey, Vec<RawValue>)>,
+    pub read: Vec<(CopyToVmKey, Vec<RawValue>)>,
     /// The errors of the existing keys that cannot be read.
-    pub(crate) unreadable: Vec<io::Error>,
+    pub unreadable: Vec<io::Error>,
 }
 
 /// A present device that belongs to an adapter.
 #[derive(Debug)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     /// The adapter's LUID.
-    pub(crate) luid: Luid,
+    pub luid: Luid,
     /// The index of the device in a linked adapter; 0 if it is the only device.
-    pub(crate) physical_index: u32,
+    pub physical_index: u32,
     /// The device, or the reason why its properties cannot be read.
-    pub(crate) device: io::Result<PnpDevice>,
+    pub device: io::Result<PnpDevice>,
 }
 
 /// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
 /// with a warning.
-pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
+pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     host.begin(ReadStep::Devices);
     let mut devices = first_devices(host.devices()?);
     let inside_container = facts.inside_container;
@@ -78,8 +78,9 @@ pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, S
                 continue;
             }
         }
-        let warning = |text| AdapterWarning { luid, text, effect: WarningEffect::Incomplete };
-        snapshot.warnings.extend(notes.into_iter().map(warning));
+        let effect = WarningEffect::Incomplete;
+        let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
+        snapshot.warnings.extend(warnings);
     }
     Ok(snapshot)
 }
@@ -136,7 +137,7 @@ fn driver_store(
         Some(key) => copy_to_vm(host, key, notes)?,
         None => BTreeMap::new(),
     };
-    // While a driver is replaced, the path can be that of a folder that does not exist (yet).
+    // While a driver is replaced, the path can name a folder that does not exist yet.
     let files = if host.has_folder(&path) {
         StoreFiles::OnDisk
     } else {

@@ -1,0 +1,119 @@
+//! Devices that an administrator takes out of service.
+
+use devices::{
+    Catalog, CordonSource, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy, Moment,
+    UnhealthyReason,
+};
+
+use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};
+
+fn cordoning(policy: ModelPolicy, names: &[&str]) -> ModelPolicy {
+    let cordoned = names.iter().map(|name| name.parse().unwrap()).collect();
+    ModelPolicy { cordoned, ..policy }
+}
+
+fn set(catalog: &Catalog, snapshot: &HostSnapshot) -> DeviceSet {
+    DeviceSet::next(None, catalog.offer(snapshot), Moment::default())
+}
+
+fn cordoned(set: &DeviceSet) -> Vec<(i64, CordonSource)> {
+    let entries = set.resources.iter().flat_map(|resource| resource.entries());
+    entries
+        .filter_map(|entry| match entry.health {
+            Health::Unhealthy(UnhealthyReason::Cordoned(source)) => {
+                Some((entry.device.luid.0, source))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn unmatched(set: &DeviceSet) -> Vec<String> {
+    set.unmatched_cordons.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_replica_of_a_cordoned_device_is_unhealthy() {
+    let catalog = catalog([cordoning(wddm(2), &["pciroot(0)#pci(0100)"])]);
+    let set = set(&catalog, &host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]));
+    let health: Vec<bool> =
+        set.resources[0].replicas().map(|replica| replica.health.is_healthy()).collect();
+    assert_eq!(health, [false, false, true, true]);
+    assert_eq!(
+        set.resources[0].replicas().next().map(|replica| replica.health),
+        Some(Health::Unhealthy(UnhealthyReason::Cordoned(CordonSource::Configuration)))
+    );
+    assert_eq!(
+        UnhealthyReason::Cordoned(CordonSource::Configuration).to_string(),
+        "cordoned: taken out of service by cordonedDevices of the configuration"
+    );
+}
+
+#[test]
+fn a_device_is_named_by_its_id_its_location_path_or_the_id_of_a_replica() {
+    let snapshot = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
+    for name in
+        [r"PCI\VEN_10DE\1&0", r"pci\ven_10de\1&0", r"PCI\VEN_10DE\1&0\3", " PCIROOT(0)#PCI(0100) "]
+    {
+        let set = set(&catalog([cordoning(wddm(1), &[name])]), &snapshot);
+        assert_eq!(cordoned(&set), [(1001, CordonSource::Configuration)], "{name}");
+        assert!(set.unmatched_cordons.is_empty());
+    }
+    assert!(" ".parse::<devices::DeviceName>().is_err());
+}
+
+#[test]
+fn the_configuration_of_one_driver_model_cordons_devices_of_another() {
+    let models =
+        [cordoning(model(DriverModel::Wddm), &[r"PCIROOT(0)#PCI(0200)"]), model(DriverModel::Mcdm)];
+    let set = set(&catalog(models), &host(vec![gpu(1, NVIDIA), npu(2)]));
+    assert_eq!(cordoned(&set), [(1002, CordonSource::Configuration)]);
+}
+
+#[test]
+fn the_annotation_cordons_without_a_new_catalog() {
+    let catalog = catalog([wddm(1)]);
+    let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
+    snapshot.cordoned = vec![r"PCI\VEN_10DE\2&0".parse().unwrap()];
+    assert_eq!(cordoned(&set(&catalog, &snapshot)), [(1002, CordonSource::NodeAnnotation)]);
+    snapshot.cordoned.clear();
+    assert!(cordoned(&set(&catalog, &snapshot)).is_empty());
+}
+
+#[test]
+fn a_name_of_no_device_is_reported_once() {
+    let mut snapshot = host(vec![gpu(1, NVIDIA)]);
+    snapshot.cordoned = vec!["PCIROOT(9)".parse().unwrap()];
+    let models =
+        [cordoning(model(DriverModel::Wddm), &["x"]), cordoning(model(DriverModel::Mcdm), &["x"])];
+    assert_eq!(
+        unmatched(&set(&catalog(models), &snapshot)),
+        [
+            "`PCIROOT(9)` in the node's annotation directx.microsoft.com/cordoned-devices names no \
+             device of this host",
+            "`x` in cordonedDevices of the configuration names no device of this host",
+        ]
+    );
+}
+
+/// The adapter exists, so its name is not a mistake.
+#[test]
+fn a_device_that_is_not_advertised_or_was_removed_is_a_known_name() {
+    let catalog = catalog([cordoning(wddm(1), &["PCIROOT(0)#PCI(0100)", "PCIROOT(0)#PCI(0200)"])]);
+    let mut detachable = gpu(2, NVIDIA);
+    detachable.detachable = true;
+    let before = set(&catalog, &host(vec![gpu(1, NVIDIA), detachable.clone()]));
+    assert_eq!((before.skipped.len(), unmatched(&before).len()), (1, 0));
+    let after =
+        DeviceSet::next(Some(&before), catalog.offer(&host(vec![detachable])), Moment::default());
+    assert_eq!(after.resources[0].entries()[0].health, Health::Unhealthy(UnhealthyReason::Removed));
+    assert!(after.unmatched_cordons.is_empty());
+}
+
+#[test]
+fn a_cordoned_device_with_a_problem_is_cordoned() {
+    let mut broken = gpu(1, NVIDIA);
+    broken.pnp.as_mut().unwrap().problem_code = 43;
+    let set = set(&catalog([cordoning(wddm(1), &["PCIROOT(0)#PCI(0100)"])]), &host(vec![broken]));
+    assert_eq!(cordoned(&set), [(1001, CordonSource::Configuration)]);
+}

@@ -1,0 +1,19 @@
+//! Interprets what Windows, its drivers and containerd report: registry values, device properties,
+//! structures of the graphics kernel, access control lists and specifications of containers.
+//!
+//! Nothing here calls Windows, so every system builds and tests all of it. `win32` and `dxg` read
+//! the data.
+
+pub mod assembly;
+pub mod container_specification;
+pub mod copy_to_vm;
+pub mod directory_access;
+pub mod gpu_uuids;
+pub mod hcs_schemas;
+pub mod kernel_report;
+pub mod order;
+pub mod product;
+pub mod property;
+pub mod store_path;
+pub mod telemetry;
+pub mod text;
