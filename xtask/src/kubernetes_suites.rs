@@ -10,6 +10,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
+use crate::image::{self, LINUX, NO_REGISTRY, Source};
+use crate::prerequisites;
 use crate::process::{download, run, stdout};
 use crate::workspace::{self, cargo};
 
@@ -60,6 +62,19 @@ pub(crate) fn check() -> Result<()> {
         run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
     }
     Ok(())
+}
+
+/// Runs the plugin, also from its image for Linux, on a Linux node with a container runtime.
+pub(crate) fn linux_node() -> Result<()> {
+    run(cargo().args(["build", "--quiet", "--package", "plugin"]))?;
+    let archive = workspace::target_dir().join("linux-node.tar");
+    let source = Source::read(None)?;
+    let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, source.version);
+    image::release(&LINUX, None, "dev", &source, &name, &archive)?;
+    let runtime = prerequisites::container_runtime()?;
+    let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
+    // It prints why it is skipped.
+    run(test().args(["-v", "./linux_node"]).envs(variables))
 }
 
 /// `go test`, without `go vet`, which would analyze all packages of Kubernetes first.

@@ -36,6 +36,8 @@ pub(crate) const CPP: Need =
     Need::new("a C++ compiler", || if cfg!(windows) { Ok(()) } else { install(&[("g++", "g++")]) });
 pub(crate) const WINDOWS_BUILDS: Need = Need::new("MinGW", for_windows_builds);
 pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
+pub(crate) const CONTAINER_RUNTIME: Need =
+    Need::new("containerd and runc", || container_runtime().map(drop));
 pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
 pub(crate) const SCRIPT_CHECKERS: Need =
     Need::new("checkers of workflows and scripts", || script_checkers().map(drop));
@@ -168,6 +170,24 @@ fn for_images() -> Result<()> {
         Ok(())
     })?;
     Ok(())
+}
+
+/// The folder of containerd and runc, which Debian has only in older versions.
+pub(crate) fn container_runtime() -> Result<PathBuf> {
+    // runc is linked to this library; containers without its filters are no usual ones.
+    install(&[("libseccomp-dev", "/usr/include/seccomp.h"), ("pkg-config", "pkg-config")])?;
+    cache::installed("container-runtime", "2.3.7-1.5.2", |folder| {
+        for package in [
+            "github.com/containerd/containerd/v2/cmd/containerd@v2.3.7",
+            "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2@v2.3.7",
+            "github.com/containerd/containerd/v2/cmd/ctr@v2.3.7",
+            "github.com/opencontainers/runc@v1.5.2",
+        ] {
+            let mut go = Command::new("go");
+            download(go.args(["install", "-tags=seccomp", package]).env("GOBIN", folder))?;
+        }
+        Ok(())
+    })
 }
 
 /// The link checker.

@@ -6,11 +6,14 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::prerequisites::{
-    CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
-    SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE, WINE_32,
+    CARGO_DENY, CARGO_FUZZ, CONTAINER_RUNTIME, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER,
+    LINTS, NINJA, Need, SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE,
+    WINE_32,
 };
 use crate::process::run;
-use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{
+    self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
+};
 use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
@@ -114,6 +117,14 @@ pub(crate) const STEPS: &[Step] = &[
         run: attack::check,
     },
     Step {
+        name: "dxg",
+        about: "the static Linux program with a double of /dev/dxg at its system calls",
+        when: When::Always,
+        systems: Systems::Linux("the program is that of Linux nodes"),
+        needs: &[STATIC_BUILDS],
+        run: dxg,
+    },
+    Step {
         name: "clients",
         about: "C++ and Go clients of the discovery library",
         when: When::Always,
@@ -176,6 +187,14 @@ pub(crate) const STEPS: &[Step] = &[
         systems: LINUX_TOOLS,
         needs: &[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: release_files,
+    },
+    Step {
+        name: "linux-node",
+        about: "a Linux node with kubelet, containerd and runc, and a device as /dev/dxg",
+        when: When::Always,
+        systems: LINUX_TOOLS,
+        needs: &[GO, CONTAINER_RUNTIME, STATIC_BUILDS],
+        run: kubernetes_suites::linux_node,
     },
     Step {
         name: "deny",
@@ -255,6 +274,12 @@ fn windows_lints() -> Result<()> {
         run(clippy.args(["--features", "dll", "--target", target]).args(DENY_WARNINGS))?;
     }
     Ok(())
+}
+
+fn dxg() -> Result<()> {
+    let program = ["build", "--quiet", "--package", "plugin", "--target", STATIC_TARGET];
+    run(cargo().args(program))?;
+    run(&mut ignored_tests(&["--test", "dxg"]))
 }
 
 fn images() -> Result<()> {

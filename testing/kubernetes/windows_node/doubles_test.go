@@ -19,6 +19,7 @@ const stateVariable = "WINDOWS_NODE_DOUBLES"
 // link to it has the name.
 var doubles = map[string]func(state string, arguments []string) error{
 	"sc": serviceDouble, "tasklist": tasklistDouble, "containerd": containerdDouble, "crictl": crictlDouble, "ctr": noDouble,
+	"plugin": pluginDouble, "taskkill": taskkillDouble,
 }
 
 func TestMain(m *testing.M) {
@@ -132,13 +133,50 @@ func serviceDouble(state string, arguments []string) error {
 		return writeServices(state, slices.DeleteFunc(setting(state, "services"), func(known string) bool { return known == name }))
 	}
 	if arguments[0] == "stop" {
+		_ = os.Remove(started)
 		return os.WriteFile(filepath.Join(state, "stopped.txt"), []byte(name), 0o644)
 	}
 	running := "4  RUNNING"
-	if slices.Contains(setting(state, "stopped"), name) {
+	if _, err := os.Stat(started); slices.Contains(setting(state, "stopped"), name) || (name == pluginService && err != nil) {
 		running = "1  STOPPED"
 	}
 	fmt.Printf("\nSERVICE_NAME: %s\n        TYPE               : 10  WIN32_OWN_PROCESS\n        STATE              : %s\n", name, running)
+	exit, process := "0", "4711"
+	if killed := setting(state, "killed"); len(killed) > 0 {
+		process = "4712"
+	}
+	if slices.Contains(setting(state, "broken"), "stop") {
+		exit = "1067"
+	}
+	fmt.Printf("        WIN32_EXIT_CODE    : %s  (0x0)\n        PID                : %s\n", exit, process)
+	return nil
+}
+
+// taskkillDouble ends the process of a service, which Windows restarts.
+func taskkillDouble(state string, arguments []string) error {
+	if slices.Contains(setting(state, "broken"), "restart") {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(state, "killed.txt"), []byte(arguments[2]), 0o644)
+}
+
+// pluginDouble knows what the plugin does to services, and describes the host.
+func pluginDouble(state string, arguments []string) error {
+	switch strings.Join(arguments[:min(2, len(arguments))], " ") {
+	case "service install":
+		return writeServices(state, append(setting(state, "services"), pluginService))
+	case "service uninstall":
+		return writeServices(state, slices.DeleteFunc(setting(state, "services"), func(known string) bool { return known == pluginService }))
+	case "status --output":
+		fmt.Printf(`{"ready": true, "resources": [{"name": %q, "ready": true}]}`, display)
+	case "doctor --output":
+		fmt.Println("# doctor")
+		return fmt.Errorf("1 failed")
+	case "record --output":
+		return os.WriteFile(arguments[2], []byte("schema: directx-inventory/v1"), 0o644)
+	default:
+		return fmt.Errorf("%v", arguments)
+	}
 	return nil
 }
 
@@ -180,7 +218,8 @@ func crictlDouble(state string, arguments []string) error {
 			return fmt.Errorf("hcs::CreateComputeSystem container-1: The specified device was not found")
 		}
 	case "inspect":
-		fmt.Println(`{"status": {"state": "CONTAINER_EXITED"}, "info": {}}`)
+		code := strings.Join(append(setting(state, "exit-code"), "0"), "")[:1]
+		fmt.Printf(`{"status": {"state": "CONTAINER_EXITED", "exitCode": %s}, "info": {}}`, code)
 	case "logs":
 		return printChecks(state, created)
 	}

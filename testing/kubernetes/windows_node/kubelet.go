@@ -83,6 +83,8 @@ type podStatus struct {
 	phase, reason, message string
 	// container is the identifier of the pod's only container, if it runs.
 	container string
+	// ready means that the readiness probe of the container succeeds.
+	ready bool
 }
 
 // podStatuses asks the kubelet for its pods, by their names in the manifests.
@@ -104,6 +106,7 @@ func parsePods(text string) (map[string]podStatus, error) {
 				Phase, Reason, Message string
 				ContainerStatuses      []struct {
 					ContainerID string
+					Ready       bool
 					State       struct{ Running *struct{} }
 				}
 			}
@@ -121,6 +124,7 @@ func parsePods(text string) (map[string]podStatus, error) {
 		for _, container := range item.Status.ContainerStatuses {
 			if container.State.Running != nil {
 				_, pod.container, _ = strings.Cut(container.ContainerID, "://")
+				pod.ready = container.Ready
 			}
 		}
 		found[strings.TrimSuffix(item.Metadata.Name, "-"+item.Spec.NodeName)] = pod
@@ -147,21 +151,46 @@ func (n *node) pod(name string, devices int) map[string]any {
 	return manifest(name, spec)
 }
 
-// pluginPod returns the manifest of the plugin as the DaemonSet runs it.
+// defaultConfiguration is where the plugin looks for its configuration without options.
+const defaultConfiguration = "/etc/directx-device-plugins"
+
+// pluginPod returns the manifest of the plugin as the DaemonSet runs it. Static pods have no
+// ConfigMaps: a folder takes the place of one.
 func (n *node) pluginPod(name, image string) map[string]any {
-	return manifest(name, map[string]any{
+	probe := func(arguments ...string) map[string]any {
+		command := append([]string{pluginProgram, "status"}, arguments...)
+		return map[string]any{"exec": map[string]any{"command": command}, "periodSeconds": 5, "timeoutSeconds": 10}
+	}
+	arguments := n.serveArguments()
+	container := map[string]any{
+		"name": "main", "image": image, "imagePullPolicy": "Never",
+		"command": []string{pluginProgram},
+		// Without the option --config and its value.
+		"args":           append(arguments[:1:1], arguments[3:]...),
+		"readinessProbe": probe(), "livenessProbe": probe("--live"),
+		"volumeMounts": []any{map[string]any{"name": "config", "mountPath": defaultConfiguration}},
+	}
+	spec := hostProcessSpec()
+	spec["containers"] = []any{container}
+	spec["volumes"] = []any{map[string]any{"name": "config", "hostPath": map[string]string{"path": n.configMap()}}}
+	return manifest(name, spec)
+}
+
+// configMap is the folder with the plugin's configuration under its default name.
+func (n *node) configMap() string { return filepath.Join(n.folder, "config") }
+
+const pluginProgram = `%CONTAINER_SANDBOX_MOUNT_POINT%\directx-device-plugin.exe`
+
+// hostProcessSpec is what the pods of the DaemonSets for Windows have in common.
+func hostProcessSpec() map[string]any {
+	return map[string]any{
 		"os":                           map[string]string{"name": "windows"},
 		"hostNetwork":                  true,
 		"automountServiceAccountToken": false,
 		"securityContext": map[string]any{
 			"windowsOptions": map[string]any{"hostProcess": true, "runAsUserName": `NT AUTHORITY\SYSTEM`},
 		},
-		"containers": []any{map[string]any{
-			"name": "main", "image": image, "imagePullPolicy": "Never",
-			"command": []string{`%CONTAINER_SANDBOX_MOUNT_POINT%\directx-device-plugin.exe`},
-			"args":    n.serveArguments(),
-		}},
-	})
+	}
 }
 
 func manifest(name string, spec map[string]any) map[string]any {

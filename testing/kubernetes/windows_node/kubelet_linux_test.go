@@ -70,7 +70,8 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	folder := t.TempDir()
 	for name, manifest := range map[string]map[string]any{
 		"device": n.pod("device", 1), "second": n.pod("second", 2), "live": live.pod("live", 1),
-		pluginPodName: n.pluginPod(pluginPodName, "registry.example.com/directx-device-plugin:0.1.0"),
+		pluginPodName:  n.pluginPod(pluginPodName, "registry.example.com/directx-device-plugin:0.1.0"),
+		visiblePodName: n.visiblePod("registry.example.com/directx-visible:0.1.0"),
 	} {
 		must(t, writeJSON(filepath.Join(folder, name+".json"), manifest))
 	}
@@ -78,7 +79,7 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	source := kubeletconfig.NewPodConfig(record.NewFakeRecorder(10), kubeletutil.NewPodStartupLatencyTracker())
 	kubeletconfig.NewSourceFile(klog.FromContext(ctx), folder, nodeName, time.Minute, source.Channel(ctx, kubetypes.FileSource))
 	found := map[string]*v1.Pod{}
-	for len(found) < 4 {
+	for len(found) < 5 {
 		select {
 		case update := <-source.Updates():
 			for _, pod := range update.Pods {
@@ -94,5 +95,10 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	options := found[pluginPodName].Spec.SecurityContext.WindowsOptions
 	if options == nil || options.HostProcess == nil || !*options.HostProcess || !found[pluginPodName].Spec.HostNetwork {
 		t.Errorf("the plugin is no HostProcess container: %+v", options)
+	}
+	for _, argument := range found[pluginPodName].Spec.Containers[0].Args {
+		if argument == "--config" || argument == n.configurationFile() {
+			t.Error("the plugin does not look for its configuration at the default path")
+		}
 	}
 }

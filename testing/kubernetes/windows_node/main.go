@@ -27,6 +27,7 @@ func main() {
 	n := &node{archives: archives, ports: ports{10250, 10255}, natInterface: "vEthernet (nat)", endpoint: runtimeEndpoint}
 	flag.StringVar(&n.programs, "programs", filepath.Dir(executable), "the folder with directx-device-plugin.exe and directx-visible.exe")
 	flag.StringVar(&n.pluginImage, "plugin-image", "", "the archive of the plugin's image; without it, the image is not tested")
+	flag.StringVar(&n.visibleImage, "visible-image", "", "the archive of the image of directx-visible; without it, the image is not tested")
 	flag.StringVar(&n.image, "image", "", "the image of the pods, which this version of Windows can run with process isolation")
 	flag.BoolVar(&n.live, "live", false, "use the GPUs of this host")
 	report := flag.String("report", "windows-node.md", "the report, without private data")
@@ -42,10 +43,10 @@ func main() {
 	system := n.onDrive("Windows", "System32")
 	// Not those of another folder in PATH, such as Git's tar, which cannot read zip files.
 	n.paths = map[string]string{}
-	for _, name := range []string{"sc", "tar", "tasklist"} {
+	for _, name := range []string{"sc", "tar", "taskkill", "tasklist"} {
 		n.paths[name] = filepath.Join(system, name+".exe")
 	}
-	for _, path := range []*string{logs, &n.programs, &n.pluginImage} {
+	for _, path := range []*string{logs, &n.programs, &n.pluginImage, &n.visibleImage} {
 		if *path != "" {
 			if *path, err = filepath.Abs(*path); err != nil {
 				fail(1, err)
@@ -111,12 +112,18 @@ func (n *node) pluginVersion() string {
 // steps are all steps in their order. Containers without the kubelet come first, because the
 // kubelet removes those that it does not know.
 func (n *node) steps() []step {
-	noGPU, live, noImage := "", "without --live", ""
+	noGPU, live, noImage, noVisibleImage, noServices := "", "without --live", "", "", ""
 	if n.live {
 		noGPU, live = "only on a host without GPU", ""
 	}
 	if n.pluginImage == "" {
 		noImage = "no --plugin-image"
+	}
+	if n.visibleImage == "" {
+		noVisibleImage = "no --visible-image"
+	}
+	if n.os != "windows" {
+		noServices = "only Windows has services"
 	}
 	const short, long = 5 * time.Minute, 30 * time.Minute
 	needs := func(steps ...string) []string { return steps }
@@ -144,9 +151,22 @@ func (n *node) steps() []step {
 		{name: "plugin-restart", proves: "the pod keeps its container when the plugin restarts", limit: short, needs: needs("pod"), run: n.restartPlugin},
 		{name: "kubelet-restart", proves: "the pod keeps its container when the kubelet restarts", limit: short, needs: needs("pod"), run: n.restartKubelet},
 		{name: "container-restart", proves: "a restarted container has the same device", limit: short, needs: needs("pod"), run: n.restartContainer},
+		{name: "service-install", proves: "the plugin installs itself as a service", limit: short, needs: needs("pod"), unless: noServices, run: n.installService},
+		{name: "service-start", proves: "the service starts, and the kubelet has its devices", limit: short, needs: needs("service-install"), unless: noServices, run: n.startService},
+		{name: "service-failure", proves: "Windows restarts the service after a crash", limit: short, needs: needs("service-start"), unless: noServices, run: n.failService},
+		{name: "service-stop", proves: "the service stops gracefully", limit: short, needs: needs("service-start"), unless: noServices, run: n.stopService},
+		{name: "service-uninstall", proves: "the plugin removes its service", limit: short, needs: needs("service-install"), unless: noServices, run: n.uninstallService},
+		{name: "image", proves: "the plugin's image runs as HostProcess container and registers", limit: short, needs: needs("pod"), unless: noImage, run: n.runPluginImage},
+		{name: "image-probes", proves: "the kubelet's exec probes call the plugin in its container", limit: short, needs: needs("image"), unless: noImage, run: n.checkProbes},
 		{
-			name: "image", proves: "the plugin's image runs as HostProcess container and serves a pod", limit: 2 * short, needs: needs("pod"),
-			unless: noImage, run: n.runPluginImage,
+			name: "image-config", proves: "a volume at the default path configures the plugin, and a pod has its device", limit: short, needs: needs("image"),
+			unless: noImage, run: n.checkDefaultConfiguration,
 		},
+		{name: "image-stop", proves: "the HostProcess container shuts down gracefully", limit: short, needs: needs("image"), unless: noImage, run: n.stopPluginImage},
+		{
+			name: "visible-image", proves: "a pod copies directx-visible to the node, waits, and shuts down gracefully", limit: short, needs: needs("kubelet"),
+			unless: noVisibleImage, run: n.installVisible,
+		},
+		{name: "description", proves: "doctor and record describe this host", limit: short, needs: needs("host"), informative: true, run: n.describeNode},
 	}
 }

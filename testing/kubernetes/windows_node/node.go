@@ -35,6 +35,8 @@ type node struct {
 	programs string
 	// pluginImage is the archive of the plugin's image, or empty.
 	pluginImage string
+	// visibleImage is the archive of the image of directx-visible, or empty.
+	visibleImage string
 	// image is what containers run. If it is empty, the build of Windows decides.
 	image string
 	// live means that the node has a GPU: the plugin finds devices itself.

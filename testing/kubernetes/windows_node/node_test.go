@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -94,7 +95,9 @@ func TestContainersWithoutTheKubelet(t *testing.T) {
 		// There is no driver store, and no kubelet.
 		case "prediction", "kubelet":
 			wanted = failed
-		case "registration", "pod", "launcher", "probe", "equality", "capacity", "plugin-restart", "kubelet-restart", "container-restart", "image":
+		case "registration", "pod", "launcher", "probe", "equality", "capacity", "plugin-restart", "kubelet-restart", "container-restart",
+			"service-install", "service-start", "service-failure", "service-stop", "service-uninstall",
+			"image", "image-probes", "image-config", "image-stop", "visible-image":
 			wanted = skipped
 		}
 		if f.status != wanted {
@@ -118,6 +121,56 @@ func TestContainersWithoutTheKubelet(t *testing.T) {
 			t.Errorf("the report contains %q:\n%s", private, text)
 		}
 	}
+}
+
+// The steps of the service, with doubles of the plugin and of Windows' service manager.
+func TestTheServiceSteps(t *testing.T) {
+	try := func(n *node) map[string]string {
+		var steps []step
+		for _, s := range n.steps() {
+			if strings.HasPrefix(s.name, "service-") || s.name == "description" {
+				s.needs = slices.DeleteFunc(s.needs, func(need string) bool { return need == "pod" || need == "host" })
+				s.limit = 500 * time.Millisecond
+				steps = append(steps, s)
+			}
+		}
+		found := map[string]string{}
+		for _, f := range runSteps(limited(t), steps, func(finding) {}) {
+			if f.status != ok {
+				found[f.step] = f.what
+			}
+		}
+		must(t, n.clean(limited(t)))
+		if services := setting(n.state(), "services"); !slices.Equal(services, []string{"vmcompute"}) {
+			t.Errorf("a service is left: %v", services)
+		}
+		return found
+	}
+	n := newNode(t)
+	if found := try(n); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+	for _, name := range []string{"doctor.md", "inventory.yaml"} {
+		_, err := os.Stat(filepath.Join(n.logs, name))
+		must(t, err)
+	}
+	for broken, wanted := range map[string]map[string]string{
+		"stop":    {"service-stop": "the service did not end gracefully"},
+		"restart": {"service-failure": "not done after 500ms: gave up waiting until the service is RUNNING"},
+	} {
+		n := newNode(t)
+		n.set(t, "broken", broken)
+		if found := try(n); !maps.Equal(found, wanted) {
+			t.Errorf("%s: %v", broken, found)
+		}
+	}
+}
+
+func TestAContainerThatIsKilledFails(t *testing.T) {
+	n := newNode(t)
+	must(t, n.stopGracefully(limited(t), "container-1"))
+	n.set(t, "exit-code", "1")
+	mustFail(t, n.stopGracefully(limited(t), "container-1"), "a HostProcess container did not shut down gracefully")
 }
 
 func TestAContainerWithoutItsDeviceFails(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -129,16 +131,21 @@ func (n *node) restartContainer(ctx context.Context) ([]string, error) {
 	return n.compare(ctx)
 }
 
-// runPluginImage runs the plugin from its image, as the DaemonSet does, and the pod again.
+// runPluginImage runs the plugin from its image, as the DaemonSet does.
 func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
-	if err := n.removePod(ctx, n.podName); err != nil {
-		return nil, err
-	}
 	n.plugin.kill()
 	n.plugin = nil
-	image, err := n.importImage(ctx)
+	image, err := n.importImage(ctx, n.pluginImage)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(n.configMap(), 0o755); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"wddm.yaml", "mcdm.yaml"} {
+		if err := os.WriteFile(filepath.Join(n.configMap(), name), []byte(configuration), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	if err := n.addPod(pluginPodName, n.pluginPod(pluginPodName, image)); err != nil {
 		return nil, err
@@ -146,7 +153,19 @@ func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
 	if _, err := n.awaitPod(ctx, pluginPodName, "runs", runs); err != nil {
 		return nil, err
 	}
-	if err := n.awaitReady(ctx); err != nil {
+	return nil, n.awaitReady(ctx)
+}
+
+// checkProbes waits until the kubelet's probes have called the plugin in its container.
+func (n *node) checkProbes(ctx context.Context) ([]string, error) {
+	_, err := n.awaitPod(ctx, pluginPodName, "is ready", func(pod podStatus) bool { return pod.ready })
+	return nil, err
+}
+
+// checkDefaultConfiguration runs a pod, which gets what is predicted only if the plugin has read its
+// configuration.
+func (n *node) checkDefaultConfiguration(ctx context.Context) ([]string, error) {
+	if err := n.removePod(ctx, n.podName); err != nil {
 		return nil, err
 	}
 	if _, err := n.runDevicePod(ctx, "served-by-image"); err != nil {
@@ -155,14 +174,23 @@ func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
 	return n.compare(ctx)
 }
 
-// importImage imports the image of the plugin and returns its name.
-func (n *node) importImage(ctx context.Context) (string, error) {
+// stopPluginImage stops the container of the plugin, which the kubelet starts again.
+func (n *node) stopPluginImage(ctx context.Context) ([]string, error) {
+	pod, err := n.awaitPod(ctx, pluginPodName, "runs", runs)
+	if err != nil {
+		return nil, err
+	}
+	return nil, n.stopGracefully(ctx, pod.container)
+}
+
+// importImage imports the image of an archive and returns its name.
+func (n *node) importImage(ctx context.Context, archive string) (string, error) {
 	known, err := n.ctr(ctx, "images", "list", "--quiet")
 	if err != nil {
 		return "", err
 	}
-	if _, err := n.ctr(ctx, "images", "import", n.pluginImage); err != nil {
-		return "", &problem{"the image of the plugin cannot be imported", "build it with `cargo xtask image`", err}
+	if _, err := n.ctr(ctx, "images", "import", archive); err != nil {
+		return "", &problem{"an image cannot be imported", "build it with `cargo xtask image`", err}
 	}
 	names, err := n.ctr(ctx, "images", "list", "--quiet")
 	if err != nil {

@@ -200,7 +200,8 @@ func (n *node) runContainer(ctx context.Context, name string, c container) (stri
 // inspection is the output of `crictl inspect`.
 type inspection struct {
 	Status struct {
-		State string `json:"state"`
+		State    string `json:"state"`
+		ExitCode int    `json:"exitCode"`
 	} `json:"status"`
 	Info struct {
 		// Config is what the kubelet has asked for.

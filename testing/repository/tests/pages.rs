@@ -28,6 +28,10 @@ fn workflows_pin_what_they_run() {
         let text = std::fs::read_to_string(&path).unwrap();
         for line in text.lines().map(|line| line.trim().trim_start_matches("- ")) {
             let Some((key @ ("uses" | "image"), value)) = line.split_once(": ") else { continue };
+            // A workflow of this repository has the commit of the one that calls it.
+            if value.starts_with("./.github/workflows/") {
+                continue;
+            }
             let (_, pin) = value.split_once('@').unwrap_or_default();
             let pin = pin.split_whitespace().next().unwrap_or_default();
             let digits = if key == "uses" { pin } else { pin.trim_start_matches("sha256:") };

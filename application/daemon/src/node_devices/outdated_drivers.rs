@@ -56,7 +56,7 @@ impl OutdatedDrivers {
         for replica in devices.outdated_replicas() {
             match holders.holder(replica.resource.as_str(), &replica.replica) {
                 Some(holder) => {
-                    _ = held.insert(container(replica, holder, holders.pod_uid(holder)));
+                    held.insert(container(replica, holder, holders.pod_uid(holder)));
                 }
                 None => devices.forget_allocation(&replica.resource, &replica.replica),
             }

@@ -13,6 +13,7 @@ mod harness;
 #[cfg(unix)]
 mod log_delivery;
 mod monitoring;
+mod published_record;
 mod reference;
 mod reload;
 mod shutdown_request;

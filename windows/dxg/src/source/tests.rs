@@ -3,13 +3,12 @@ mod fake;
 use std::path::Path;
 use std::sync::mpsc;
 
-use devices::{Adapter, StoreFiles};
+use devices::StoreFiles;
 
 use super::*;
 use fake::{Fake, FakeAdapter, gpu};
 
 const STORE: &str = r"\SystemRoot\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
-const WINDOWS_STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
 const VIRTUAL_GPU: &str = "sys/bus/pci/devices/6c4b:00:00.0";
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -75,38 +74,6 @@ impl Bed {
     }
 }
 
-fn names(adapter: &Adapter) -> Vec<String> {
-    adapter.attributes.iter().map(|attribute| attribute.to_string()).collect()
-}
-
-#[test]
-fn every_property_of_an_adapter_is_read() {
-    let mut bed = Bed::new(vec![intel(), npu()]);
-    let snapshot = bed.snapshot();
-    assert_eq!(snapshot.warnings, []);
-    assert_eq!(snapshot.host.platform, Platform::LinuxDxg);
-    assert_eq!(snapshot.host.product.as_deref(), Some("Linux 5.15-WSL2"));
-    let [gpu, npu] = &snapshot.adapters[..] else { panic!("{snapshot:?}") };
-    assert_eq!(gpu.luid, Luid(-2 << 32 | 5));
-    assert_eq!(names(gpu), ["d3d11-graphics", "d3d12-graphics", "d3d12-core-compute"]);
-    assert_eq!(names(npu), ["d3d12-core-compute"]);
-    assert_eq!((gpu.hardware, gpu.integrated, gpu.detachable), (true, false, false));
-    assert_eq!(gpu.driver_description, "Intel(R) Iris(R) Xe Graphics");
-    assert_eq!(gpu.driver_version.unwrap().to_string(), "31.0.101.5186");
-    assert_eq!(gpu.dedicated_memory_mib, Some(1024));
-    let pnp = gpu.pnp.as_ref().unwrap();
-    assert_eq!(pnp.id.as_str(), r"PCI\VEN_8086&DEV_A7A0&SUBSYS_0B271028&REV_04\00.02.0");
-    let store = gpu.driver_store.as_ref().unwrap();
-    assert_eq!((store.path.as_str(), &store.files), (WINDOWS_STORE, &StoreFiles::OnDisk));
-}
-
-#[test]
-fn older_drivers_list_no_compute_only_adapters() {
-    let mut bed = Bed::new(vec![npu(), intel()]);
-    bed.fake.change(|state| state.is_old = true);
-    assert_eq!(bed.snapshot().adapters.len(), 1);
-}
-
 #[test]
 fn an_unsupported_query_is_a_warning() {
     let mut bed = Bed::new(vec![intel()]);
@@ -160,16 +127,6 @@ fn a_driver_folder_outside_the_repository_is_not_used() {
     assert_eq!(files, &StoreFiles::Listed(BTreeSet::new()));
     let text = &snapshot.warnings[0].text;
     assert!(text.starts_with("the folder `` of the driver store"), "{text}");
-}
-
-#[test]
-fn a_host_that_was_never_connected_is_an_error() {
-    for code in [libc::EBADF, libc::EOVERFLOW] {
-        let mut bed = Bed::new(vec![intel()]);
-        bed.fake.disconnect(code);
-        let error = bed.source.snapshot().unwrap_err().to_string();
-        assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
-    }
 }
 
 /// As the driver after its start: its file exists before the first adapter does.

@@ -28,8 +28,6 @@ pub(crate) struct FakeAdapter {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) adapters: Vec<FakeAdapter>,
-    /// It does not know `ENUMADAPTERS3`.
-    pub(crate) is_old: bool,
     /// The connection to the host is broken: the error of `open`. Queries have another one, and lists
     /// work, because the kernel makes them itself.
     pub(crate) broken: Option<i32>,
@@ -118,9 +116,6 @@ impl State {
         match number {
             0xC010_4714 | 0xC018_473E => {
                 let is_new = number == 0xC018_473E;
-                if is_new && self.is_old {
-                    return Err(libc::ENOTTY);
-                }
                 let (count, list) = if is_new { (8, pointer(16)) } else { (0, pointer(8)) };
                 let shows_all = is_new && word(0) & 1 == 1;
                 let shown = self.adapters.iter().filter(|a| shows_all || !a.is_compute_only);
@@ -155,9 +150,8 @@ impl State {
                 if let Some((_, error)) = self.next_error.take_if(|(wanted, _)| *wanted == kind) {
                     return Err(error);
                 }
-                let visible: Vec<_> =
-                    self.adapters.iter().filter(|a| !self.is_old || !a.is_compute_only).collect();
-                let Some(answer) = visible.get(index).and_then(|a| a.answers.get(&kind)) else {
+                let Some(answer) = self.adapters.get(index).and_then(|a| a.answers.get(&kind))
+                else {
                     self.failed_queries += 1;
                     return Err(libc::EINVAL);
                 };

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// pluginService is the plugin as a service.
+const pluginService = "directx-device-plugin"
+
+// installService installs the plugin as a service, instead of the process of the steps before.
+func (n *node) installService(ctx context.Context) ([]string, error) {
+	n.plugin.kill()
+	n.plugin = nil
+	// On runners, ordinary users may write to the folders of the program and of the inventory.
+	arguments := append([]string{"service", "install", "--force", "--"}, n.serveArguments()[1:]...)
+	if _, err := n.run(ctx, "plugin", append(arguments, "--log-file", filepath.Join(n.logs, "service.log"))...); err != nil {
+		return nil, err
+	}
+	n.later("service "+pluginService, n.removeService)
+	_, err := n.awaitService(ctx, "STOPPED", "")
+	return nil, err
+}
+
+func (n *node) startService(ctx context.Context) ([]string, error) {
+	if _, err := n.run(ctx, "sc", "start", pluginService); err != nil {
+		return nil, err
+	}
+	if _, err := n.awaitService(ctx, "RUNNING", ""); err != nil {
+		return nil, err
+	}
+	return nil, n.awaitReady(ctx)
+}
+
+// failService ends the process of the service, as a crash would.
+func (n *node) failService(ctx context.Context) ([]string, error) {
+	process, err := n.awaitService(ctx, "RUNNING", "")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := n.run(ctx, "taskkill", "/f", "/pid", process); err != nil {
+		return nil, err
+	}
+	if _, err := n.awaitService(ctx, "RUNNING", process); err != nil {
+		return nil, err
+	}
+	return nil, n.awaitReady(ctx)
+}
+
+func (n *node) stopService(ctx context.Context) ([]string, error) {
+	if _, err := n.run(ctx, "sc", "stop", pluginService); err != nil {
+		return nil, err
+	}
+	state, err := n.awaitServiceState(ctx, "STOPPED", "")
+	if err == nil && field(state, "WIN32_EXIT_CODE") != "0" {
+		err = &problem{"the service did not end gracefully", "read service.log", errors.New(state)}
+	}
+	return nil, err
+}
+
+func (n *node) uninstallService(ctx context.Context) ([]string, error) {
+	if _, err := n.run(ctx, "plugin", "service", "uninstall"); err != nil {
+		return nil, err
+	}
+	return nil, n.mustHaveService(ctx, pluginService, false, "the service still exists", "read the log of this step")
+}
+
+// removeService removes the service unless a step has.
+func (n *node) removeService(ctx context.Context) error {
+	if state, err := n.run(ctx, "sc", "query", pluginService); err != nil && strings.Contains(state, noSuchService) {
+		return nil
+	}
+	_, err := n.run(ctx, "plugin", "service", "uninstall")
+	return err
+}
+
+// awaitService waits until the service has a state and another process than before, and returns
+// its process.
+func (n *node) awaitService(ctx context.Context, state, before string) (string, error) {
+	text, err := n.awaitServiceState(ctx, state, before)
+	return field(text, "PID"), err
+}
+
+func (n *node) awaitServiceState(ctx context.Context, state, before string) (text string, err error) {
+	err = eventually(ctx, "the service is "+state, func() (bool, error) {
+		var err error
+		text, err = n.run(ctx, "sc", "queryex", pluginService)
+		return err == nil && strings.Contains(text, state) && (before == "" || field(text, "PID") != before), err
+	})
+	return text, err
+}
+
+// field returns the first word of a value that `sc` prints as `NAME : VALUE`, or nothing.
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		before, after, _ := strings.Cut(line, ":")
+		if words := strings.Fields(after); strings.TrimSpace(before) == name && len(words) > 0 {
+			return words[0]
+		}
+	}
+	return ""
+}
+
+// describeNode keeps what `doctor` and `record` report about this host. Without a GPU, `doctor` fails.
+func (n *node) describeNode(ctx context.Context) ([]string, error) {
+	report, err := n.run(ctx, "plugin", "doctor", "--output", "markdown")
+	if report == "" {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(n.logs, "doctor.md"), []byte(report), 0o644); err != nil {
+		return nil, err
+	}
+	_, err = n.run(ctx, "plugin", "record", "--output", filepath.Join(n.logs, "inventory.yaml"))
+	return nil, err
+}
+
+// visible is a pod like that of deploy/directx-visible.yml, with another folder.
+const visiblePodName = "directx-visible"
+
+func (n *node) visiblePod(image string) map[string]any {
+	program := `%CONTAINER_SANDBOX_MOUNT_POINT%\directx-visible.exe`
+	container := func(name string, arguments ...string) []any {
+		return []any{map[string]any{
+			"name": name, "image": image, "imagePullPolicy": "Never", "command": append([]string{program}, arguments...),
+		}}
+	}
+	spec := hostProcessSpec()
+	spec["initContainers"], spec["containers"] = container("copy", "--install", n.visibleFolder()), container("wait", "--wait")
+	return manifest(visiblePodName, spec)
+}
+
+func (n *node) visibleFolder() string { return filepath.Join(n.folder, "directx-visible") }
+
+// installVisible runs the pod that copies directx-visible to the node and waits.
+func (n *node) installVisible(ctx context.Context) ([]string, error) {
+	image, err := n.importImage(ctx, n.visibleImage)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.addPod(visiblePodName, n.visiblePod(image)); err != nil {
+		return nil, err
+	}
+	pod, err := n.awaitPod(ctx, visiblePodName, "runs", runs)
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(n.visibleFolder())
+	if err != nil || len(files) < 3 {
+		return nil, &problem{"the pod did not copy directx-visible to the node", "read the log of the init container", errors.Join(err, fmt.Errorf("files: %v", files))}
+	}
+	if err := n.stopGracefully(ctx, pod.container); err != nil {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("files=%d", len(files))}, n.removePod(ctx, visiblePodName)
+}
+
+// stopGracefully stops a container as the kubelet does, and fails unless it ends by itself.
+func (n *node) stopGracefully(ctx context.Context, container string) error {
+	if _, err := n.crictl(ctx, "stop", "--timeout", "30", container); err != nil {
+		return err
+	}
+	found, err := n.inspect(ctx, container)
+	if err != nil {
+		return err
+	}
+	if found.Status.State != "CONTAINER_EXITED" || found.Status.ExitCode != 0 {
+		return &problem{
+			"a HostProcess container did not shut down gracefully", "read its log: it ends with `shutting down`",
+			fmt.Errorf("%s with %d", found.Status.State, found.Status.ExitCode),
+		}
+	}
+	return nil
+}
