@@ -14,7 +14,6 @@ use std::time::Duration;
 use device_plugin::DevicePlugin;
 use device_plugin::testing::{Host, InMemory, KubeletDouble, Options};
 use devices::{Catalog, DriverModel};
-use tokio::sync::watch;
 
 use crate::configuration;
 use crate::host::HostAccess;
