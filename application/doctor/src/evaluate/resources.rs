@@ -67,16 +67,17 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         let entries = resource.entries().iter();
         checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, &set.host)));
     }
-    if set.resources.iter().all(|resource| resource.entries().is_empty()) {
+    let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
+    if is_empty {
         checks.push(Subject::RESOURCES.failed(
             "no device of this host is advertised to the kubelet",
-            "the lines above and below give the reason for each adapter; if no adapter is listed, \
-             install the vendor's driver",
+            "the lines about adapters give each reason and fix; if no adapter is listed, install the \
+             vendor's driver",
         ));
     } else {
         checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
     }
-    checks.extend(set.skipped.iter().filter_map(skipped_adapter));
+    checks.extend(set.skipped.iter().filter_map(|skipped| skipped_adapter(skipped, is_empty)));
     checks.extend(set.unmatched_rules.iter().map(|rule| {
         let what = "a rule of this resource matches no device of this host";
         Subject::RESOURCES
@@ -116,8 +117,9 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
     Subject::RESOURCES.ok(what).of(name)
 }
 
-/// An adapter that is under no resource. Software adapters never are and have no line.
-fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
+/// An adapter that is under no resource. Software adapters never are and have no line. An adapter that
+/// the configuration excludes is of interest if no other one is advertised.
+fn skipped_adapter(skipped: &Skipped, is_only_skipped: bool) -> Option<Finding> {
     let name = match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),
         description => format!("{description} (LUID {})", skipped.luid),
@@ -136,6 +138,12 @@ fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
         SkipReason::SameLocationPath(..) => {
             "an allocation by this path could give a container either device: restart the host; if \
              the problem persists, update the firmware; in an inventory, correct locationPaths"
+        }
+        SkipReason::Integrated if is_only_skipped => {
+            "if pods should get it, set `includeIntegrated: true`"
+        }
+        SkipReason::Detachable if is_only_skipped => {
+            "if pods should get it, set `includeDetachable: true`"
         }
         // The configuration excludes it, or another device represents it.
         _ => return Some(Subject::RESOURCES.ok(what).of(name)),

@@ -538,3 +538,22 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
         checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.subject).collect();
     assert_eq!(unchecked, [Subject::CONTAINERD, Subject::KUBELET, Subject::NVML]);
 }
+
+#[test]
+fn the_switch_that_excludes_every_adapter_is_named() {
+    let mut facts = healthy();
+    for adapter in adapters(&mut facts) {
+        adapter.detachable = true;
+    }
+    let checks = evaluate(&facts);
+    let fixes: Vec<_> = checks
+        .iter()
+        .filter(|check| check.what.starts_with("not advertised: adapter is detachable"))
+        .map(|check| (check.status, format!("{:?}", check.hint)))
+        .collect();
+    assert!(!fixes.is_empty(), "{checks:?}");
+    for (status, hint) in fixes {
+        assert_eq!(status, Status::Warning);
+        assert!(hint.contains("includeDetachable: true"), "{hint}");
+    }
+}

@@ -70,7 +70,7 @@ pub(crate) fn refusal(
                 .push(format!("requests {count} of {name}, only {healthy} of {total} are healthy"));
         } else if used > 0 && count > healthy.saturating_sub(used) {
             notes.push(format!(
-                "requests {count} of {name}, {used} of {healthy} are allocated to the pods before"
+                "requests {count} of {name}, the pods before hold {used} of {healthy}"
             ));
         }
     }

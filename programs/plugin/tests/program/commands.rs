@@ -71,6 +71,38 @@ fn a_simulation_fails_if_a_pod_of_the_user_is_refused() {
 }
 
 #[test]
+fn a_refused_pod_says_what_the_node_has() {
+    let (_, out, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:5"]);
+    let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
+    assert!(out.contains(never), "{out}");
+    let pods = ["one", "two"].map(|name| format!("--pod={name}=directx.microsoft.com/display:2"));
+    let (_, out, _) = run(&["simulate", &pods[0], &pods[1]]);
+    assert!(out.contains("display, the pods before hold 2 of 2\n"), "{out}");
+}
+
+#[test]
+fn of_many_pods_the_refused_one_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "multitenancy: 20").unwrap();
+    let config = config.to_str().unwrap();
+    let pods = |out: &str| {
+        let pods = out.lines().filter(|line| line.starts_with("pod "));
+        pods.map(|line| (line.split(' ').nth(1).unwrap().to_owned(), line.contains("admitted")))
+            .collect::<Vec<_>>()
+    };
+    let (_, out, _) = run(&["simulate", "--config", config]);
+    let shown = pods(&out);
+    assert_eq!(shown.len(), 16, "{out}");
+    assert_eq!(shown[14], ("pod-15".to_owned(), true));
+    assert_eq!(shown[15], ("pod-41".to_owned(), false));
+    let note = "note: the pods pod-16 to pod-40 are not shown: 25 admitted, 0 refused";
+    assert!(out.contains(note), "{out}");
+    let (_, all, _) = run(&["simulate", "--config", config, "--verbose"]);
+    assert_eq!(pods(&all).len(), 41);
+}
+
+#[test]
 fn long_lists_of_a_simulation_are_shortened_unless_it_is_verbose() {
     let more = "           … and 7 more (--verbose shows all)";
     let (_, short, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:1"]);
@@ -123,6 +155,7 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],
         &["simulate", "--pod", "x=gpu:1"],
+        &["simulate", "--pod", "x=a/b:1", "--pod", "x=a/b:2"],
         &["simulate", "--driver-model", "vulkan"],
         &["simulate", "--driver-model", "legacy", "--driver-model", "wddm"],
         &["simulate", "--config", "/no/such/config.yaml"],

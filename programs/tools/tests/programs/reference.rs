@@ -56,6 +56,10 @@ fn the_commands_of_the_guide_are_valid() {
     let guide = std::fs::read_to_string(guide).unwrap();
     let mut parsed = 0;
     for block in guide.split("```console\n").skip(1) {
+        // How programs that use the library are built.
+        if block.starts_with("x86_64-w64-mingw32-") {
+            continue;
+        }
         for line in block.split("```").next().unwrap().lines() {
             let line = line.replace('"', "");
             let mut programs = tools::programs().into_iter();
