@@ -82,14 +82,10 @@ fn two_npus() -> String {
 
 #[test]
 fn devices_of_two_resources_cause_a_warning() {
-    let (display, compute) = (pod_flag("both", DISPLAY, 1), pod_flag("both", COMPUTE, 1));
-    let one_flag = format!("{display},{COMPUTE}:1");
-    let config = "includeDetachable: true";
-    let simulate =
-        |flags: &[&str]| Simulation { host: NPU, config, flags, ..Default::default() }.run();
-    for document in [simulate(&[&display, &compute]), simulate(&[&one_flag])] {
-        assert_eq!(document["pods"].as_array().unwrap().len(), 1);
-        let pod = &document["pods"][0];
+    let flag = format!("{},{COMPUTE}:1", pod_flag("both", DISPLAY, 1));
+    let (config, flags) = ("includeDetachable: true", [flag.as_str()]);
+    let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
+    for pod in document["pods"].as_array().unwrap() {
         assert_eq!(pod["admitted"], true);
         assert_eq!((&pod["resource"], &pod["count"]), (&DISPLAY.into(), &1.into()));
         let request = |resource| json!({"resource": resource, "count": 1});
@@ -111,7 +107,7 @@ fn devices_of_two_resources_cause_a_warning() {
 /// A container with two resources has the launcher once, whichever answer the kubelet keeps.
 #[test]
 fn visibility_mounts_the_launcher_once_without_touching_the_disk() {
-    let (display, compute) = (pod_flag("both", DISPLAY, 1), pod_flag("both", COMPUTE, 1));
+    let flag = format!("{},{COMPUTE}:1", pod_flag("both", DISPLAY, 1));
     let launcher = [
         r"System32\directx-visible.exe",
         r"System32\directx-visible-filter.dll",
@@ -119,7 +115,7 @@ fn visibility_mounts_the_launcher_once_without_touching_the_disk() {
     ];
     for (visibility, expected) in [("launcher", &launcher[..]), ("off", &[])] {
         let config = format!("includeDetachable: true\nvisibility: {visibility}");
-        let (config, flags) = (config.as_str(), [display.as_str(), compute.as_str()]);
+        let (config, flags) = (config.as_str(), [flag.as_str()]);
         let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
         for pod in document["pods"].as_array().unwrap() {
             let paths = mounts(pod).into_iter().filter(|path| path.contains("directx-visible"));
