@@ -10,7 +10,7 @@ use crate::device_list::DeviceList;
 use crate::socket_names::default_socket_prefix;
 use crate::v1beta1::{ContainerAllocateResponse as ContainerResponse, DevicePluginOptions};
 
-/// One extended resource: what a device plugin implements, with [`async_trait`](crate::async_trait), as
+/// One extended resource: what a device plugin implements, with [`async_trait`], as
 /// for the services of tonic. A plugin has several resources of different types, which a native
 /// `async fn` in a trait does not allow; the price is one allocation for each call.
 ///

@@ -435,7 +435,7 @@ fn resources_are_counted_and_skipped_adapters_have_a_reason() {
     let away = found(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear());
     assert_eq!((away[0].0, away[1].0), (Status::Failed, Status::Warning));
     let integrated = found(&|facts| adapters(facts)[0].integrated = true);
-    assert_eq!((integrated[0].0, integrated[1].0), (Status::Failed, Status::Ok));
+    assert_eq!((integrated[0].0, integrated[1].0), (Status::Failed, Status::Warning));
     let orphan = found(&|facts| adapters(facts)[0].pnp = None);
     assert_eq!((orphan[0].0, orphan[1].0), (Status::Failed, Status::Warning));
     let software = found(&|facts| adapters(facts)[0].hardware = false);

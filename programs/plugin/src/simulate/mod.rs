@@ -34,8 +34,8 @@ use report::{HostView, Report, SimulatedPod};
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
-                  be refused. Of more than 16 pods per resource, prints the first 15 and the last, \
-                  unless --verbose is given. Exit codes: 0, or 1 if a pod of --pod is refused."
+                  be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
+                  more devices than are left. Exit codes: 0, or 1 if a pod of --pod is refused."
 )]
 pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
@@ -57,14 +57,14 @@ pub(crate) struct SimulateArguments {
 /// Windows Server 2022.
 const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
-/// Without `--pod` and `--verbose`, the most pods of a resource that are reported.
-const REPORTED_PODS: usize = 16;
+/// Without `--pod`, the most pods of a resource that request one device.
+const DEFAULT_PODS: usize = 15;
 
 /// The result of a simulation.
 struct Simulation {
     resources: Vec<ResourceView>,
     pods: Vec<SimulatedPod>,
-    /// Which pods are not in `pods`.
+    /// Which pods were not simulated.
     left_out: Vec<String>,
 }
 
@@ -83,8 +83,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
-    let limit = if arguments.verbose { usize::MAX } else { REPORTED_PODS };
-    let simulated = runtime.block_on(simulate(&devices, &arguments.pods, limit))?;
+    let simulated = runtime.block_on(simulate(&devices, &arguments.pods))?;
     let Simulation { resources, pods, left_out } = simulated;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
     let notes = [left_out, node_notes(&devices.set())].concat();
@@ -119,11 +118,7 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 
 /// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
 /// every host gives the same result.
-async fn simulate(
-    devices: &NodeDevices,
-    pods: &[PodArgument],
-    limit: usize,
-) -> Result<Simulation, Failure> {
+async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Simulation, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
@@ -131,78 +126,68 @@ async fn simulate(
     let set = devices.set();
     tokio::select! {
         Err(error) = plugin.run() => Err(Failure::runtime(error)),
-        outcome = scenario(&kubelet, &set, pods, limit) => Ok(outcome),
+        outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
     }
 }
 
-/// Waits for the device lists, admits the pods one after the other and reports. Of the default pods,
-/// it reports at most `limit` per resource.
+/// Waits for the device lists, admits the pods one after the other and reports.
 async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-    limit: usize,
 ) -> Simulation {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
     let resources = kubelet.wait_for_lists(&names).await;
-    let (groups, limit) = match pods {
-        [] => (default_pods(&resources), limit),
-        given => (vec![given.to_vec()], usize::MAX),
+    let (requested, left_out) = match pods {
+        [] => default_pods(&resources),
+        given => (given.to_vec(), Vec::new()),
     };
-    let (mut pods, mut left_out) = (Vec::new(), Vec::new());
+    let mut pods = Vec::new();
     let mut allocated = HashMap::new();
-    for group in groups {
-        let last = group.len() - 1;
-        let mut hidden: Vec<(String, bool)> = Vec::new();
-        for (index, pod) in group.into_iter().enumerate() {
-            let outcome = admit(kubelet, &pod).await;
-            let is_hidden = index + 1 >= limit && index < last;
-            let notes = match &outcome {
-                _ if is_hidden => Vec::new(),
-                Ok(container) => explain::admission(&pod.requests, container, set),
-                Err(_) => explain::refusal(&pod.requests, set, &allocated),
-            };
-            if outcome.is_ok() {
-                for request in &pod.requests {
-                    *allocated.entry(request.resource.clone()).or_insert(0) += request.count;
-                }
+    for pod in requested {
+        let outcome = admit(kubelet, &pod).await;
+        let notes = match &outcome {
+            Ok(container) => explain::admission(&pod.requests, container, set),
+            Err(_) => explain::refusal(&pod.requests, set, &allocated),
+        };
+        if outcome.is_ok() {
+            for request in &pod.requests {
+                *allocated.entry(request.resource.clone()).or_insert(0) += request.count;
             }
-            if is_hidden {
-                hidden.push((pod.name, outcome.is_ok()));
-                continue;
-            }
-            pods.push(SimulatedPod { pod, outcome, notes });
         }
-        left_out.extend(not_shown(&hidden));
+        pods.push(SimulatedPod { pod, outcome, notes });
     }
     Simulation { resources, pods, left_out }
 }
 
-/// The note on pods that are not reported.
-fn not_shown(pods: &[(String, bool)]) -> Option<String> {
-    let ((first, _), (last, _)) = (pods.first()?, pods.last()?);
-    let admitted = pods.iter().filter(|(_, is_admitted)| *is_admitted).count();
-    let refused = pods.len() - admitted;
-    Some(format!(
-        "the pods {first} to {last} are not shown: {admitted} admitted, {refused} refused \
-         (--verbose shows all)"
-    ))
-}
-
-/// For every resource with replicas, one pod per replica, plus one that must be refused.
-fn default_pods(advertised: &[ResourceView]) -> Vec<Vec<PodArgument>> {
+/// For every resource with replicas, pods that request one device each, and one that requests more
+/// than are left; and a note for each resource that has more replicas than pods.
+fn default_pods(advertised: &[ResourceView]) -> (Vec<PodArgument>, Vec<String>) {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
-    let mut groups = Vec::new();
+    let (mut pods, mut left_out) = (Vec::new(), Vec::new());
     for view in advertised.iter().filter(|view| view.allocatable > 0) {
         let Ok(resource) = view.name.parse::<ResourceName>() else { continue };
         let kind = view.name.rsplit('/').next().unwrap_or_default();
-        let pods = (1..=view.allocatable + 1).map(|n| PodArgument {
-            name: if several { format!("{kind}-{n}") } else { format!("pod-{n}") },
-            requests: vec![Request { resource: resource.clone(), count: 1 }],
-        });
-        groups.push(pods.collect());
+        let singles = view.allocatable.min(DEFAULT_PODS);
+        let left = view.allocatable - singles;
+        for n in 1..=singles + 1 {
+            let count = if n > singles { left + 1 } else { 1 };
+            pods.push(PodArgument {
+                name: if several { format!("{kind}-{n}") } else { format!("pod-{n}") },
+                requests: vec![Request {
+                    resource: resource.clone(),
+                    count: u32::try_from(count).unwrap_or(u32::MAX),
+                }],
+            });
+        }
+        if left > 0 {
+            left_out.push(format!(
+                "{singles} of {} pods with one device of {resource} are simulated; --pod names pods",
+                view.allocatable
+            ));
+        }
     }
-    groups
+    (pods, left_out)
 }
 
 /// Schedules and admits a pod, or returns why it is refused.
