@@ -74,9 +74,10 @@ fn specification() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use devices::{Catalog, Moment};
+
     use super::*;
     use crate::configuration;
-    use devices::{Catalog, Moment};
 
     #[test]
     fn only_containers_of_this_machine_with_the_setting_need_the_specification() {

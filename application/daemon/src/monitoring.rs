@@ -15,10 +15,9 @@ use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use self::server::{LIFETIME, serve};
 use crate::event_loop;
 use crate::logging::RepeatedText;
-
-use self::server::{LIFETIME, serve};
 use crate::metrics::CONTENT_TYPE;
 use crate::monitoring::scrape::Sources;
 use crate::status;

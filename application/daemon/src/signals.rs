@@ -2,10 +2,11 @@
 
 use std::io;
 
-#[cfg(unix)]
-use crate::configuration;
 use anyhow::Context as _;
 use command_line::Failure;
+
+#[cfg(unix)]
+use crate::configuration;
 
 /// Completes with the name of the signal when this process is to shut down. The handlers are installed
 /// when this function returns.

@@ -139,9 +139,10 @@ fn start_thread(query: &'static str, work: &Work) -> Option<Instant> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
     use crate::logging::test_log::Log;
-    use std::sync::mpsc::channel;
 
     #[tokio::test(start_paused = true)]
     async fn a_query_that_hangs_is_reported_and_its_late_answer_counts() {

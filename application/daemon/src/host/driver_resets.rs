@@ -45,8 +45,9 @@ impl ResetReader {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn the_counters_are_read_again_after_ten_seconds() {

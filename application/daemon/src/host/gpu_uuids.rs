@@ -64,12 +64,13 @@ impl GpuUuidReader {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     use tokio::time::timeout;
+
+    use super::*;
 
     /// An NVML whose answers a test sends, and the adapters that it was asked about.
     fn nvml() -> (GpuUuidReader, Sender<GpuUuids>, Receiver<usize>) {

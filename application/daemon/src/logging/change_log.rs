@@ -137,9 +137,10 @@ fn log_rejected_files(entry: &ListedDevice) {
 
 #[cfg(test)]
 mod tests {
+    use devices::Luid;
+
     use super::*;
     use crate::logging::test_log::Log;
-    use devices::Luid;
 
     #[test]
     fn a_repeated_text_is_logged_more_and_more_rarely() {

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::metrics::{Holder, Scrape, render};
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
 use devices::{DeviceSet, Luid};
@@ -16,6 +15,7 @@ use crate::configuration::ReloadStatus;
 use crate::host::container_processes::ContainerProcesses;
 use crate::host::telemetry::DeviceTelemetry;
 use crate::logging::output;
+use crate::metrics::{Holder, Scrape, render};
 use crate::node_devices::published_devices::PublishedDevices;
 
 /// Where the values of a scrape and of the probes come from.

@@ -265,13 +265,15 @@ pub(crate) fn allocate(
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use devices::Catalog;
+
     use super::*;
     use crate::configuration;
     use crate::logging::test_log::Log;
     use crate::metrics;
     use crate::node_devices::NodeDevices;
-    use devices::Catalog;
-    use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
     fn advertised(host: &str, config: &str) -> Vec<Arc<dyn device_plugin::Resource>> {

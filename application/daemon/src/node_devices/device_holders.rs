@@ -93,8 +93,9 @@ pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Mutex;
+
+    use super::*;
 
     fn held() -> Arc<Attribution> {
         Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::metrics::PluginMetrics;
 use devices::{AllocatedDrivers, DeviceSet, OutdatedReplica, ResourceDevices, ResourceName};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::host::adapter_reader::Activity;
+use crate::metrics::PluginMetrics;
 
 /// The published set.
 #[derive(Clone)]
