@@ -55,14 +55,10 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 
 fn specification() -> Value {
     let (kind, name) = DXG_CDI_DEVICE.split_once('=').unwrap_or_default();
-    let mount = |folder| {
-        let options = ["ro", "nosuid", "nodev", "rbind"];
-        json!({"hostPath": folder, "containerPath": folder, "options": options})
-    };
     let (variable, value) = DXG_LIBRARY_PATH;
     let edits = json!({
         "deviceNodes": [{"path": DXG_DEVICE, "permissions": "rw"}],
-        "mounts": DXG_FOLDERS.map(mount),
+        "mounts": DXG_FOLDERS.map(read_only_mount),
         "env": [format!("{variable}={value}")],
     });
     json!({
@@ -70,6 +66,11 @@ fn specification() -> Value {
         "kind": kind,
         "devices": [{"name": name, "containerEdits": edits}],
     })
+}
+
+fn read_only_mount(folder: &str) -> Value {
+    let options = ["ro", "nosuid", "nodev", "rbind"];
+    json!({"hostPath": folder, "containerPath": folder, "options": options})
 }
 
 #[cfg(test)]

@@ -144,8 +144,11 @@ impl ConfigReload {
 /// Logs the values and notices that `before` does not have.
 fn log_changes(before: &Config, after: &Config) {
     for Effective { model, key, value, origin } in &after.effective {
-        let is_same = |old: &Effective| (old.model, old.key, &old.value) == (*model, key, value);
-        if !before.effective.iter().any(is_same) {
+        let is_known = before
+            .effective
+            .iter()
+            .any(|old| (old.model, old.key, &old.value) == (*model, key, value));
+        if !is_known {
             let model = model.map(<&str>::from);
             tracing::info!(model, key, value, %origin, "configuration changed");
         }

@@ -70,20 +70,19 @@ fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
 
 fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
     sheet.seconds(catalog::DEVICE_ENGINE, devices.iter().flat_map(|d| d.engines()));
-    let used = |memory: &MemoryUse| Some(memory.used_bytes);
-    sheet.gauges(catalog::DEVICE_MEMORY_USED, devices.iter().flat_map(|d| d.memory(used)));
-    let budget = |memory: &MemoryUse| memory.budget_bytes;
-    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, devices.iter().flat_map(|d| d.memory(budget)));
-    let value = |value: fn(&Telemetry) -> Option<f64>| {
-        let read = move |d: &&Measured<'_>| Some((d.labels.clone(), value(d.telemetry?)?));
-        devices.iter().filter_map(read)
-    };
-    sheet.gauges(catalog::DEVICE_TEMPERATURE, value(|t| t.temperature_celsius));
-    sheet.gauges(catalog::DEVICE_POWER, value(|t| t.power_percent.map(|percent| percent / 100.0)));
-    sheet.gauges(catalog::DEVICE_FAN, value(|t| t.fan_rpm.map(f64::from)));
+    let used = devices.iter().flat_map(|d| d.memory(|memory| Some(memory.used_bytes)));
+    sheet.gauges(catalog::DEVICE_MEMORY_USED, used);
+    let budget = devices.iter().flat_map(|d| d.memory(|memory| memory.budget_bytes));
+    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, budget);
+    let temperature = devices.iter().filter_map(|d| d.value(|t| t.temperature_celsius));
+    sheet.gauges(catalog::DEVICE_TEMPERATURE, temperature);
+    let power = devices.iter().filter_map(|d| d.value(|t| Some(t.power_percent? / 100.0)));
+    sheet.gauges(catalog::DEVICE_POWER, power);
+    let fan = devices.iter().filter_map(|d| d.value(|t| t.fan_rpm.map(f64::from)));
+    sheet.gauges(catalog::DEVICE_FAN, fan);
     sheet.gauges(catalog::DEVICE_CLOCK, devices.iter().flat_map(|d| d.clocks()));
-    let resets = |d: &&Measured<'_>| Some((d.labels.clone(), d.telemetry?.resets?));
-    sheet.counters(catalog::DEVICE_RESETS, devices.iter().filter_map(resets));
+    let resets = devices.iter().filter_map(|d| d.value(|t| t.resets));
+    sheet.counters(catalog::DEVICE_RESETS, resets);
 }
 
 /// The devices of all resources. A device has the same number in every resource.
@@ -199,6 +198,11 @@ impl<'a> Measured<'a> {
             (with(&self.identity, &holder), f64::from(count))
         });
         series.collect()
+    }
+
+    /// A value of the device's telemetry, with its labels.
+    fn value<V>(&self, read: impl Fn(&Telemetry) -> Option<V>) -> Option<(Labels, V)> {
+        Some((self.labels.clone(), read(self.telemetry?)?))
     }
 
     fn engines(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {

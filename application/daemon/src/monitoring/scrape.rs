@@ -70,30 +70,31 @@ impl Sources {
 
     /// The slots of `own` resources that containers hold.
     fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
-        let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
-        let is_outdated = |resource: &str, slot: &str| {
-            resource.parse().is_ok_and(|name| self.devices.is_outdated(set, &name, slot))
-        };
-        held.map(|(resource, slot, holder)| Holder {
-            resource: resource.to_owned(),
-            slot: slot.to_owned(),
-            namespace: holder.namespace.clone(),
-            pod: holder.pod.clone(),
-            pod_uid: pods.pod_uid(holder).map(str::to_owned),
-            container: holder.container.clone(),
-            outdated: is_outdated(resource, slot),
-        })
-        .collect()
+        pods.iter()
+            .filter(|(resource, ..)| own.contains(resource))
+            .map(|(resource, slot, holder)| Holder {
+                resource: resource.to_owned(),
+                slot: slot.to_owned(),
+                namespace: holder.namespace.clone(),
+                pod: holder.pod.clone(),
+                pod_uid: pods.pod_uid(holder).map(str::to_owned),
+                container: holder.container.clone(),
+                outdated: resource
+                    .parse()
+                    .is_ok_and(|name| self.devices.is_outdated(set, &name, slot)),
+            })
+            .collect()
     }
 
     /// How often the kubelet, the host and the drivers did not answer.
     async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let pods = self.pods.failures().await.into_iter();
-        let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
-        let of = |source| move |(reason, failures)| (source, reason, failures);
-        let processes = self.processes.failures().map(of("processes"));
-        let telemetry = self.telemetry.failures().map(of("telemetry"));
-        pods.chain(processes).chain(telemetry).collect()
+        let (pods, processes, telemetry) =
+            (self.pods.failures().await, self.processes.failures(), self.telemetry.failures());
+        pods.into_iter()
+            .map(|(reason, failures)| ("pod_resources", reason.as_str(), failures))
+            .chain(processes.map(|(reason, failures)| ("processes", reason, failures)))
+            .chain(telemetry.map(|(reason, failures)| ("telemetry", reason, failures)))
+            .collect()
     }
 }
 

@@ -14,8 +14,8 @@ use device_plugin::{
     PreferredRequest, Status, async_trait,
 };
 use devices::{
-    DeviceGrant, DeviceSet, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
-    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
+    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -41,6 +41,14 @@ fn socket_prefix(origin: ResourceOrigin) -> String {
     match origin {
         ResourceOrigin::Model(model) => model.socket_prefix().to_owned(),
         ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
+    }
+}
+
+/// The driver model whose own resource this is; `None` for a rule's.
+fn model(origin: ResourceOrigin) -> Option<DriverModel> {
+    match origin {
+        ResourceOrigin::Model(model) => Some(model),
+        ResourceOrigin::Rule(_) => None,
     }
 }
 
@@ -73,11 +81,7 @@ impl AdvertisedResource {
     /// Whether this is the resource `spec`. `status` finds a driver model's own resource by the
     /// prefix of its socket, so a rule's resource of the same name is another one.
     pub(crate) fn is(&self, spec: &ResourceSpec) -> bool {
-        let kind = |origin| match origin {
-            ResourceOrigin::Model(model) => Some(model),
-            ResourceOrigin::Rule(_) => None,
-        };
-        self.name == spec.name && kind(self.origin) == kind(spec.origin)
+        self.name == spec.name && model(self.origin) == model(spec.origin)
     }
 
     /// Replaces the list, if it differs.

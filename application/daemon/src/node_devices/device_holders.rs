@@ -41,8 +41,7 @@ pub(crate) struct DeviceHolders {
 impl DeviceHolders {
     /// Without a kubelet to ask: the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
-        let missing = || std::future::ready(Err(FailureReason::Missing));
-        DeviceHolders::new(Box::new(move |_| Box::pin(missing())))
+        DeviceHolders::new(Box::new(|_| Box::pin(async { Err(FailureReason::Missing) })))
     }
 
     /// A question that `ask` answers.
@@ -83,12 +82,12 @@ impl DeviceHolders {
 #[cfg(test)]
 pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
     use device_plugin::pod_resources::Holder;
-    let name = || "x".to_owned();
-    let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
-    let held = |(resource, slot): &(&str, &str)| {
-        ((*resource).to_owned(), (*slot).to_owned(), Arc::new(holder()))
-    };
-    slots.iter().map(held).collect()
+    let [namespace, pod, container] = ["x", "render", "x"].map(str::to_owned);
+    let holder = Arc::new(Holder { namespace, pod, container });
+    slots
+        .iter()
+        .map(|(resource, slot)| ((*resource).to_owned(), (*slot).to_owned(), Arc::clone(&holder)))
+        .collect()
 }
 
 #[cfg(test)]

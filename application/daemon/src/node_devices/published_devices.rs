@@ -75,9 +75,10 @@ impl PublishedDevices {
 
     /// Why the devices are not known yet; `None` if they are.
     pub(crate) fn pending(&self) -> Option<String> {
-        let is_known = self.known.borrow().is_some();
-        let pending = || format!("the first discovery has not completed: {}", self.activity.text());
-        (!is_known).then(pending)
+        if self.known.borrow().is_some() {
+            return None;
+        }
+        Some(format!("the first discovery has not completed: {}", self.activity.text()))
     }
 
     /// Records that these replicas of the resource were allocated now.
