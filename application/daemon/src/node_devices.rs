@@ -212,9 +212,12 @@ impl NodeDevices {
 
     /// Waits for the next change of what the set depends on, and applies it.
     async fn follow_next(&mut self) -> Result<(), Failure> {
-        let deadlines = [self.published.set().deadline(), self.outdated.due];
-        let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
-        let review_due = review_due.map(|Moment(at)| self.origin + at);
+        let review_due = [self.published.set().deadline(), self.outdated.due]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|_| !self.holders.is_asked())
+            .map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;

@@ -81,8 +81,7 @@ impl Daemon {
         let signal = signals::shutdown_signal(true)?;
         configuration::log(&config);
         let catalog = Catalog::new(config.policy.clone());
-        let directory = config.device_plugin_dir.clone();
-        let directory = directory.unwrap_or_else(default_device_plugin_dir);
+        let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;

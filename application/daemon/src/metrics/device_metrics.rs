@@ -60,11 +60,13 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
 }
 
 fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
-    let pods = holders.iter().filter_map(|holder| {
-        let uid = holder.pod_uid.as_deref()?;
-        Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
-    });
-    let pods: BTreeSet<_> = pods.collect();
+    let pods: BTreeSet<_> = holders
+        .iter()
+        .filter_map(|holder| {
+            let uid = holder.pod_uid.as_deref()?;
+            Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
+        })
+        .collect();
     sheet.gauges(catalog::POD_INFO, pods.iter().map(|pod| (labels(pod), 1.0)));
 }
 
@@ -120,9 +122,8 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
 /// The labels of the container that holds a device, if there is exactly one.
 fn holder_labels<'a>(holders: &[&'a Holder]) -> [(&'static str, &'a str); 3] {
     let containers: BTreeSet<Container<'_>> = holders.iter().map(|h| container(h)).collect();
-    let mut containers = containers.into_iter();
-    let (namespace, pod, container) = match (containers.next(), containers.next()) {
-        (Some(container), None) => container,
+    let (namespace, pod, container) = match containers.first() {
+        Some(only) if containers.len() == 1 => *only,
         _ => ("", "", ""),
     };
     [("namespace", namespace), ("pod", pod), ("container", container)]
@@ -188,16 +189,17 @@ impl<'a> Measured<'a> {
         for holder in holders {
             *held.entry(container(holder)).or_default() += 1;
         }
-        let series = held.into_iter().map(|((namespace, pod, container), count)| {
-            let holder = [
-                ("resource", self.resource),
-                ("namespace", namespace),
-                ("pod", pod),
-                ("container", container),
-            ];
-            (with(&self.identity, &holder), f64::from(count))
-        });
-        series.collect()
+        held.into_iter()
+            .map(|((namespace, pod, container), count)| {
+                let holder = [
+                    ("resource", self.resource),
+                    ("namespace", namespace),
+                    ("pod", pod),
+                    ("container", container),
+                ];
+                (with(&self.identity, &holder), f64::from(count))
+            })
+            .collect()
     }
 
     /// A value of the device's telemetry, with its labels.

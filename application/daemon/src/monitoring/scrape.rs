@@ -41,16 +41,22 @@ impl Sources {
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
         let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
-        let luids = devices.resources.iter().flat_map(|resource| resource.entries());
-        let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
-        let luids: Vec<Luid> = luids.into_iter().collect();
+        // A device may belong to several resources.
+        let luids: BTreeSet<Luid> = devices
+            .resources
+            .iter()
+            .flat_map(|resource| resource.entries())
+            .map(|entry| entry.device.luid)
+            .collect();
         let containers = holders.iter().flatten().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
             container: holder.container.clone(),
         });
-        let (processes, telemetry) =
-            tokio::join!(self.processes.current(containers.collect()), self.telemetry.get(luids),);
+        let (processes, telemetry) = tokio::join!(
+            self.processes.current(containers.collect()),
+            self.telemetry.get(luids.into_iter().collect()),
+        );
         // Whoever changes them must not wait for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {

@@ -114,11 +114,12 @@ impl AdvertisedResource {
         ids: &[String],
         host: &HostFacts,
     ) -> Result<Plan, (&'static str, Status)> {
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host);
-        let plan = plan.map_err(|error| {
-            let (code, reason) = refusal(&error);
-            (reason, Status::new(code, error.to_string()))
-        })?;
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host).map_err(
+            |error| {
+                let (code, reason) = refusal(&error);
+                (reason, Status::new(code, error.to_string()))
+            },
+        )?;
         match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
             Some(problem) => Err(("no_cdi_specification", Status::failed_precondition(problem))),
             None => Ok(plan),
