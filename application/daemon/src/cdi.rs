@@ -25,7 +25,7 @@ fn is_used(set: &DeviceSet) -> bool {
         && devices.any(|entry| entry.policy.container.cdi_devices)
 }
 
-/// Writes the specification to a folder, unless it is there. It mounts whole folders, so it stays
+/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it stays
 /// valid when a driver is updated.
 fn provide(folder: &Path) -> Result<(), Failure> {
     let file = folder.join("directx-dxg.json");

@@ -77,7 +77,8 @@ impl Daemon {
     pub fn run(self) -> Result<(), Failure> {
         let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
         let _entered = event_loop.enter();
-        // Before the first log line: whoever has seen one may ask for a shutdown.
+        // The handlers are installed before the first log line, because whoever reads it may ask
+        // for a shutdown.
         let signal = signals::shutdown_signal(true)?;
         configuration::log(&config);
         let catalog = Catalog::new(config.policy.clone());

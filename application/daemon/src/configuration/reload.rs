@@ -90,7 +90,7 @@ impl ConfigReload {
         let following = self.following.as_mut()?;
         match update {
             Err(failure) => {
-                // A file that was written again, with the same mistake.
+                // The file was written again with the same mistake.
                 if self.status.borrow().last_error.as_ref() == Some(&reported(&failure)) {
                     return None;
                 }
@@ -100,7 +100,7 @@ impl ConfigReload {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
-                // The same policy, perhaps on other lines.
+                // The policy is the same, but its keys may be on other lines.
                 log_changes(&following.active, &config);
                 following.active = *config;
                 if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
@@ -112,7 +112,7 @@ impl ConfigReload {
         Some(ConfigChange::Status)
     }
 
-    /// The configuration was applied.
+    /// Records that the configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
         log_changes(&following.active, &config);
@@ -124,7 +124,7 @@ impl ConfigReload {
         tracing::info!(applied = self.status.borrow().applied, "configuration applied");
     }
 
-    /// The configuration cannot be applied.
+    /// Records that the configuration cannot be applied.
     pub fn rejected(&mut self, failure: &Failure) {
         self.status.send_modify(|status| {
             status.rejected += 1;

@@ -46,8 +46,9 @@ struct Run<A> {
     answer: oneshot::Receiver<A>,
     since: Instant,
     report_at: Instant,
-    /// What no thread has taken yet, and when to start one again.
+    /// The query, until a thread takes it.
     work: Work,
+    /// When to start a thread again, if none could be started.
     start_at: Option<Instant>,
 }
 

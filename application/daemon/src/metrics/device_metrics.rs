@@ -22,9 +22,9 @@ struct Measured<'a> {
     replicas: u32,
     /// The labels that identify the device.
     identity: Labels,
-    /// These, and the only container that holds it.
+    /// The labels that identify the device, and the only container that holds it.
     labels: Labels,
-    /// Who holds replicas of it, in any resource.
+    /// Who holds replicas of the device, in any resource.
     holders: Vec<&'a Holder>,
     /// Whether an earlier resource has the same device.
     repeated: bool,

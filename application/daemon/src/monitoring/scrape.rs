@@ -57,7 +57,7 @@ impl Sources {
             self.processes.current(containers.collect()),
             self.telemetry.get(luids.into_iter().collect()),
         );
-        // Whoever changes them must not wait for the text.
+        // They are copied so that whoever changes them does not wait for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {
             host_name: &self.host_name,

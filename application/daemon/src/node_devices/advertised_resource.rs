@@ -35,8 +35,8 @@ pub(crate) struct AdvertisedResource {
     logged_mounts: Mutex<HashSet<[String; 2]>>,
 }
 
-/// The prefix of a resource's socket: for a driver model's own resource that of the
-/// earlier systems, for a rule's its number, because socket paths must be short.
+/// The prefix of a resource's socket. A driver model's own resource has the prefix of the earlier
+/// plugins. A rule's resource has the number of the rule, because socket paths must be short.
 fn socket_prefix(origin: ResourceOrigin) -> String {
     match origin {
         ResourceOrigin::Model(model) => model.socket_prefix().to_owned(),

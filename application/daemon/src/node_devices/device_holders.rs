@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The holders, or why the kubelet does not report them.
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
-/// What is not known yet.
+/// A value that is not known yet.
 type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Asks which devices are held, for a node whose last allocation was at this time.
@@ -39,7 +39,7 @@ pub(crate) struct DeviceHolders {
 }
 
 impl DeviceHolders {
-    /// Without a kubelet to ask: the answer is always `None`.
+    /// A question that no kubelet answers, so that the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
         DeviceHolders::new(Box::new(|_| Box::pin(async { Err(FailureReason::Missing) })))
     }
@@ -54,7 +54,7 @@ impl DeviceHolders {
         self.answer.is_some()
     }
 
-    /// Asks. A kubelet that does not answer now is asked again.
+    /// Asks for the holders. A kubelet that does not answer now is asked again.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
         let ask = Arc::clone(&self.ask);
         self.answer = Some(Box::pin(async move {

@@ -58,7 +58,7 @@ impl PublishedDevices {
         }
     }
 
-    /// Why the CDI specification could not be written; `None` if it is there, or not needed.
+    /// Why the CDI specification could not be written; `None` if it exists or is not needed.
     pub(crate) fn cdi_problem(&self) -> Option<String> {
         self.state().cdi_problem.clone()
     }
@@ -119,7 +119,7 @@ impl PublishedDevices {
         self.state().last_allocation
     }
 
-    /// The devices are known from now on.
+    /// Makes the current set known: the devices have been discovered.
     pub(crate) fn set_known(&self) {
         self.known.send_replace(Some(self.set()));
     }
