@@ -25,7 +25,7 @@ fn is_used(set: &DeviceSet) -> bool {
         && devices.any(|entry| entry.policy.container.cdi_devices)
 }
 
-/// Writes the specification to a folder, unless it is there. It mounts whole folders, so it stays
+/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it stays
 /// valid when a driver is updated.
 fn provide(folder: &Path) -> Result<(), Failure> {
     let file = folder.join("directx-dxg.json");
@@ -55,14 +55,10 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 
 fn specification() -> Value {
     let (kind, name) = DXG_CDI_DEVICE.split_once('=').unwrap_or_default();
-    let mount = |folder| {
-        let options = ["ro", "nosuid", "nodev", "rbind"];
-        json!({"hostPath": folder, "containerPath": folder, "options": options})
-    };
     let (variable, value) = DXG_LIBRARY_PATH;
     let edits = json!({
         "deviceNodes": [{"path": DXG_DEVICE, "permissions": "rw"}],
-        "mounts": DXG_FOLDERS.map(mount),
+        "mounts": DXG_FOLDERS.map(read_only_mount),
         "env": [format!("{variable}={value}")],
     });
     json!({
@@ -72,11 +68,17 @@ fn specification() -> Value {
     })
 }
 
+fn read_only_mount(folder: &str) -> Value {
+    let options = ["ro", "nosuid", "nodev", "rbind"];
+    json!({"hostPath": folder, "containerPath": folder, "options": options})
+}
+
 #[cfg(test)]
 mod tests {
+    use devices::{Catalog, Moment};
+
     use super::*;
     use crate::configuration;
-    use devices::{Catalog, Moment};
 
     #[test]
     fn only_containers_of_this_machine_with_the_setting_need_the_specification() {

@@ -20,8 +20,11 @@ const THREADS_LIMIT: Duration = Duration::from_millis(100);
 
 /// Builds an event loop.
 pub fn build() -> Result<EventLoop, Failure> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the event loop").map_err(Failure::runtime)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")
+        .map_err(Failure::runtime)?;
     Ok(EventLoop(Some(runtime)))
 }
 

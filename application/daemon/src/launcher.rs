@@ -81,10 +81,10 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use crate::logging::test_log::Log;
     use anyhow::anyhow;
 
     use super::*;
+    use crate::logging::test_log::Log;
 
     fn catalog(config: &str) -> Catalog {
         let folder = tempfile::tempdir().unwrap();

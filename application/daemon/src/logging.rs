@@ -167,11 +167,9 @@ where
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let payload = panic.payload();
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let text = panic.payload_as_str().unwrap_or("unknown");
     let location = panic.location().map(ToString::to_string);
-    tracing::error!(panic = text.unwrap_or("unknown"), location, "panicked");
+    tracing::error!(panic = text, location, "panicked");
 }
 
 #[cfg(test)]

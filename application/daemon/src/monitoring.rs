@@ -15,10 +15,9 @@ use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use self::server::{LIFETIME, serve};
 use crate::event_loop;
 use crate::logging::RepeatedText;
-
-use self::server::{LIFETIME, serve};
 use crate::metrics::CONTENT_TYPE;
 use crate::monitoring::scrape::Sources;
 use crate::status;
@@ -54,9 +53,12 @@ pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
 ) -> Result<(), Failure> {
     let event_loop = event_loop::build()?;
-    let run = move || event_loop.block_on(listen(address, pages, answer));
-    let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
-    started.map(drop).context("cannot start the thread for --listen").map_err(Failure::runtime)
+    std::thread::Builder::new()
+        .name("monitoring".to_owned())
+        .spawn(move || event_loop.block_on(listen(address, pages, answer)))
+        .context("cannot start the thread for --listen")
+        .map_err(Failure::runtime)?;
+    Ok(())
 }
 
 async fn listen<F: Future<Output = Page> + Send + 'static>(

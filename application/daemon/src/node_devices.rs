@@ -212,9 +212,12 @@ impl NodeDevices {
 
     /// Waits for the next change of what the set depends on, and applies it.
     async fn follow_next(&mut self) -> Result<(), Failure> {
-        let deadlines = [self.published.set().deadline(), self.outdated.due];
-        let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
-        let review_due = review_due.map(|Moment(at)| self.origin + at);
+        let review_due = [self.published.set().deadline(), self.outdated.due]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|_| !self.holders.is_asked())
+            .map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
@@ -397,10 +400,16 @@ impl NodeDevices {
 
     /// The resources of `set`; those that exist already are the same objects.
     fn resources_of(&self, set: &DeviceSet) -> Vec<Arc<AdvertisedResource>> {
-        let existing = |spec| self.resources.iter().find(|resource| resource.is(spec)).cloned();
-        let new = |spec| AdvertisedResource::new(spec, &self.published);
-        let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
-        set.resources.iter().map(|devices| resource(&devices.spec)).collect()
+        set.resources
+            .iter()
+            .map(|devices| {
+                let spec = &devices.spec;
+                match self.resources.iter().find(|resource| resource.is(spec)) {
+                    Some(existing) => Arc::clone(existing),
+                    None => Arc::new(AdvertisedResource::new(spec, &self.published)),
+                }
+            })
+            .collect()
     }
 
     /// Hands to the supervisor what an administrator should know, if it has changed.
@@ -443,8 +452,9 @@ async fn reached(time: Option<Instant>) {
 
 /// The next of the [`Reads`].
 fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
-    let panicked = || anyhow!("the thread that reads adapters ended unexpectedly");
-    read.ok_or_else(|| Failure::runtime(panicked()))?
+    read.unwrap_or_else(|| {
+        Err(Failure::runtime(anyhow!("the thread that reads adapters ended unexpectedly")))
+    })
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.

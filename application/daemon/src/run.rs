@@ -77,12 +77,12 @@ impl Daemon {
     pub fn run(self) -> Result<(), Failure> {
         let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
         let _entered = event_loop.enter();
-        // Before the first log line: whoever has seen one may ask for a shutdown.
+        // The handlers are installed before the first log line, because whoever reads it may ask
+        // for a shutdown.
         let signal = signals::shutdown_signal(true)?;
         configuration::log(&config);
         let catalog = Catalog::new(config.policy.clone());
-        let directory = config.device_plugin_dir.clone();
-        let directory = directory.unwrap_or_else(default_device_plugin_dir);
+        let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;

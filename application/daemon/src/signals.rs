@@ -2,10 +2,11 @@
 
 use std::io;
 
-#[cfg(unix)]
-use crate::configuration;
 use anyhow::Context as _;
 use command_line::Failure;
+
+#[cfg(unix)]
+use crate::configuration;
 
 /// Completes with the name of the signal when this process is to shut down. The handlers are installed
 /// when this function returns.
@@ -16,7 +17,7 @@ pub fn shutdown_signal(is_reloaded: bool) -> Result<impl Future<Output = &'stati
     signal(is_reloaded).context("cannot listen for shutdown signals").map_err(Failure::runtime)
 }
 
-/// SIGTERM, SIGINT or SIGHUP.
+/// Completes with SIGTERM, SIGINT or SIGHUP.
 #[cfg(unix)]
 fn signal(is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -40,7 +41,7 @@ fn signal(is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
     })
 }
 
-/// Ctrl-C, Ctrl-Break, close, shutdown, or a stop of the service.
+/// Completes with Ctrl-C, Ctrl-Break, close, shutdown, or a stop of the service.
 ///
 /// - containerd stops a `HostProcess` container with a thread at `CtrlRoutine` of kernel32.dll in
 ///   each of its processes (`internal/jobcontainers` of hcsshim), which calls the handlers with

@@ -172,12 +172,13 @@ fn line(resource: &View) -> String {
     let View { name, state, waiting_ms, .. } = resource;
     let waiting =
         if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
-    let after = |mark: &str, text: &str| match text {
-        "" => String::new(),
-        text => format!("{mark} {}", printable(text)),
-    };
     let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
     format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
+}
+
+/// A text after a punctuation mark, or nothing if the text is empty.
+fn after(mark: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{mark} {}", printable(text)) }
 }
 
 #[cfg(test)]

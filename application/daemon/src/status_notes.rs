@@ -1,12 +1,12 @@
-//! What the daemon reports in its status besides its resources.
+//! What the daemon reports in its status in addition to its resources.
 
 use device_plugin::Notes;
 use serde::{Deserialize, Serialize};
 
-/// The name of the note with all of them, as JSON.
+/// The name of the note that contains all of them as JSON.
 const NOTE: &str = "daemon";
 
-/// What the daemon reports besides its resources.
+/// What the daemon reports in addition to its resources.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusNotes {

@@ -90,7 +90,7 @@ impl ConfigReload {
         let following = self.following.as_mut()?;
         match update {
             Err(failure) => {
-                // A file that was written again, with the same mistake.
+                // The file was written again with the same mistake.
                 if self.status.borrow().last_error.as_ref() == Some(&reported(&failure)) {
                     return None;
                 }
@@ -100,7 +100,7 @@ impl ConfigReload {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
-                // The same policy, perhaps on other lines.
+                // The policy is the same, but its keys may be on other lines.
                 log_changes(&following.active, &config);
                 following.active = *config;
                 if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
@@ -112,7 +112,7 @@ impl ConfigReload {
         Some(ConfigChange::Status)
     }
 
-    /// The configuration was applied.
+    /// Records that the configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
         log_changes(&following.active, &config);
@@ -124,7 +124,7 @@ impl ConfigReload {
         tracing::info!(applied = self.status.borrow().applied, "configuration applied");
     }
 
-    /// The configuration cannot be applied.
+    /// Records that the configuration cannot be applied.
     pub fn rejected(&mut self, failure: &Failure) {
         self.status.send_modify(|status| {
             status.rejected += 1;
@@ -144,8 +144,11 @@ impl ConfigReload {
 /// Logs the values and notices that `before` does not have.
 fn log_changes(before: &Config, after: &Config) {
     for Effective { model, key, value, origin } in &after.effective {
-        let is_same = |old: &Effective| (old.model, old.key, &old.value) == (*model, key, value);
-        if !before.effective.iter().any(is_same) {
+        let is_known = before
+            .effective
+            .iter()
+            .any(|old| (old.model, old.key, &old.value) == (*model, key, value));
+        if !is_known {
             let model = model.map(<&str>::from);
             tracing::info!(model, key, value, %origin, "configuration changed");
         }

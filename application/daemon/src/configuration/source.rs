@@ -93,7 +93,7 @@ impl Environment for RecordedReads {
         result
     }
 
-    /// On Windows, where ordinary users may create folders on the system drive.
+    /// Only Windows needs the check: ordinary users may create folders on its system drive.
     #[cfg(windows)]
     fn trust(&self, path: &Path) -> Trust {
         let trust = match win32::directory_access::distrust(path) {

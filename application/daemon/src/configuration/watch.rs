@@ -53,8 +53,8 @@ struct WatchedFiles {
     /// The files of the last valid configuration.
     in_use: Vec<PathBuf>,
     /// Whether to read them although they have not changed: the first time, when a signal asks for
-    /// it, and while one of them is ignored because others may change it. Changed access rights leave its size and times as they
-    /// are.
+    /// it, and while one of them is ignored because others may change it. Changed access rights do
+    /// not change its size and times.
     is_due: bool,
 }
 

@@ -133,9 +133,8 @@ impl Host {
 
     /// Whether the host will probably not change without a notification. An inventory never does.
     fn is_settled(&self, read: &Read, kind: HostKind) -> bool {
-        let is_steady =
-            |snapshot: &HostSnapshot| kind == HostKind::Inventory || !snapshot.is_unsettled();
-        self.watch_failures.is_none() && read.result.as_ref().is_ok_and(is_steady)
+        let Ok(snapshot) = &read.result else { return false };
+        self.watch_failures.is_none() && (kind == HostKind::Inventory || !snapshot.is_unsettled())
     }
 
     /// Watches the source, if that did not succeed before.

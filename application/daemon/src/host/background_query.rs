@@ -46,8 +46,9 @@ struct Run<A> {
     answer: oneshot::Receiver<A>,
     since: Instant,
     report_at: Instant,
-    /// What no thread has taken yet, and when to start one again.
+    /// The query, until a thread takes it.
     work: Work,
+    /// When to start a thread again, if none could be started.
     start_at: Option<Instant>,
 }
 
@@ -75,11 +76,10 @@ impl<A: Send + 'static> BackgroundQuery<A> {
     pub(crate) fn start(&mut self, query: impl FnOnce() -> A + Send + 'static) {
         debug_assert!(!self.is_running(), "a query has at most one thread");
         let (send, answer) = oneshot::channel();
-        let work = move || {
+        let work: Work = Arc::new(Mutex::new(Some(Box::new(move || {
             // Without a receiver, the process is ending.
             let _ = send.send(query());
-        };
-        let work: Work = Arc::new(Mutex::new(Some(Box::new(work))));
+        }))));
         let since = Instant::now();
         let start_at = start_thread(self.name, &work);
         self.run = Some(Run { answer, since, report_at: since + LIMIT, work, start_at });
@@ -126,22 +126,25 @@ impl<A: Send + 'static> BackgroundQuery<A> {
 /// Starts a thread for the work. If that fails, returns when to try again.
 fn start_thread(query: &'static str, work: &Work) -> Option<Instant> {
     let work = Arc::clone(work);
-    let run = move || {
-        let taken = work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(work) = taken {
-            work();
-        }
-    };
-    let error = std::thread::Builder::new().name(query.to_owned()).spawn(run).err()?;
+    let error = std::thread::Builder::new()
+        .name(query.to_owned())
+        .spawn(move || {
+            let taken = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(work) = taken {
+                work();
+            }
+        })
+        .err()?;
     tracing::warn!(query, %error, "cannot start the thread of a query");
     Some(Instant::now() + RETRY)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
     use crate::logging::test_log::Log;
-    use std::sync::mpsc::channel;
 
     #[tokio::test(start_paused = true)]
     async fn a_query_that_hangs_is_reported_and_its_late_answer_counts() {

@@ -67,7 +67,7 @@ impl ContainerProcesses {
     }
 }
 
-/// Logs failures.
+/// Asks with `read`, and logs its failures.
 fn asking(mut read: Read) -> Ask<BTreeSet<ContainerName>, Arc<[ContainerProcess]>> {
     let mut logged = RepeatedText::default();
     Box::new(move |containers| match read(&containers) {

@@ -45,7 +45,6 @@ impl ResetReader {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[tokio::test]

@@ -39,10 +39,12 @@ impl GpuUuidReader {
     /// Requests the UUIDs of the adapters of the newest snapshot;
     /// [`next`](GpuUuidReader::next) returns them.
     pub(crate) fn request(&mut self, adapters: &[Adapter]) {
-        let has_uuid = |a: &&Adapter| {
-            a.pnp.is_some() && Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia
-        };
-        self.wanted = adapters.iter().filter(has_uuid).cloned().collect();
+        self.wanted = adapters
+            .iter()
+            .filter(|a| a.pnp.is_some())
+            .filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia)
+            .cloned()
+            .collect();
     }
 
     /// The next answer. Never completes without a request, or if the answer is known.
@@ -64,12 +66,13 @@ impl GpuUuidReader {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     use tokio::time::timeout;
+
+    use super::*;
 
     /// An NVML whose answers a test sends, and the adapters that it was asked about.
     fn nvml() -> (GpuUuidReader, Sender<GpuUuids>, Receiver<usize>) {

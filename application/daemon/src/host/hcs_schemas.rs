@@ -58,10 +58,11 @@ impl HcsSchemaReader {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::io;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
 
     type Answer = Result<Vec<HcsSchema>, HcsError>;
 

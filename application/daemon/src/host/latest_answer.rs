@@ -57,14 +57,17 @@ where
         let ask = Arc::clone(self.ask.as_ref()?);
         let mut state = self.state.lock().await;
         let is_running = state.query.is_running();
-        let is_fresh =
-            |(at, asked): &(Instant, Q)| at.elapsed() < self.period && *asked == question;
-        if is_running || !state.asked.as_ref().is_some_and(is_fresh) {
+        let is_fresh = state
+            .asked
+            .as_ref()
+            .is_some_and(|(at, asked)| at.elapsed() < self.period && *asked == question);
+        if is_running || !is_fresh {
             if !is_running {
                 state.asked = Some((Instant::now(), question.clone()));
-                // What a question that panicked left is asked again.
-                let ask = move || (ask.lock().unwrap_or_else(PoisonError::into_inner))(question);
-                state.query.start(ask);
+                // The lock is poisoned if an earlier question panicked.
+                state
+                    .query
+                    .start(move || (ask.lock().unwrap_or_else(PoisonError::into_inner))(question));
             }
             let wait = if is_running { Duration::ZERO } else { self.wait };
             match timeout(wait, state.query.answer()).await {

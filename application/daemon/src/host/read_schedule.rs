@@ -1,4 +1,4 @@
-//! When to read the host again without a notification. Pure.
+//! When to read the host again without a notification.
 //!
 //! After a failed read, and while the state of an adapter is temporary, the host is read again
 //! after growing delays. A live host is also read every five minutes, because Windows does not

@@ -107,17 +107,21 @@ fn log_driver(old: Option<&ListedDevice>, entry: &ListedDevice) {
     let Some(old) = old.filter(|old| is_driver_replaced(&old.device, &entry.device)) else {
         return;
     };
-    let version = |entry: &ListedDevice| entry.device.driver_version.map(|v| v.to_string());
-    let folder = |entry: &ListedDevice| {
-        entry.device.driver_store.as_ref().ok().map(|store| store.path.clone())
-    };
     tracing::warn!(
         device = %entry.device.id,
-        version = version(entry), previous_version = version(old),
-        folder = folder(entry), previous_folder = folder(old),
+        version = driver_version(entry), previous_version = driver_version(old),
+        folder = driver_folder(entry), previous_folder = driver_folder(old),
         hint = "delete the pods that hold the device: they use the previous driver",
         "the driver of a device was replaced"
     );
+}
+
+fn driver_version(entry: &ListedDevice) -> Option<String> {
+    entry.device.driver_version.map(|version| version.to_string())
+}
+
+fn driver_folder(entry: &ListedDevice) -> Option<&str> {
+    entry.device.driver_store.as_ref().ok().map(|store| store.path.as_str())
 }
 
 fn log_rejected_files(entry: &ListedDevice) {
@@ -137,9 +141,10 @@ fn log_rejected_files(entry: &ListedDevice) {
 
 #[cfg(test)]
 mod tests {
+    use devices::Luid;
+
     use super::*;
     use crate::logging::test_log::Log;
-    use devices::Luid;
 
     #[test]
     fn a_repeated_text_is_logged_more_and_more_rarely() {

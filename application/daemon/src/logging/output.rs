@@ -53,8 +53,9 @@ impl LogQueue {
     /// The operating system cannot start a thread.
     pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<(LogQueue, LogFlush)> {
         let (queue, lines) = sync_channel(QUEUE_LINES);
-        let writer = thread::Builder::new().name("log writer".to_owned());
-        let writer = writer.spawn(move || write_lines(&lines, out))?;
+        let writer = thread::Builder::new()
+            .name("log writer".to_owned())
+            .spawn(move || write_lines(&lines, out))?;
         Ok((LogQueue(queue.clone()), LogFlush { queue, writer: Some(writer) }))
     }
 }

@@ -22,9 +22,9 @@ struct Measured<'a> {
     replicas: u32,
     /// The labels that identify the device.
     identity: Labels,
-    /// These, and the only container that holds it.
+    /// The labels that identify the device, and the only container that holds it.
     labels: Labels,
-    /// Who holds replicas of it, in any resource.
+    /// Who holds replicas of the device, in any resource.
     holders: Vec<&'a Holder>,
     /// Whether an earlier resource has the same device.
     repeated: bool,
@@ -60,30 +60,31 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
 }
 
 fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
-    let pods = holders.iter().filter_map(|holder| {
-        let uid = holder.pod_uid.as_deref()?;
-        Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
-    });
-    let pods: BTreeSet<_> = pods.collect();
+    let pods: BTreeSet<_> = holders
+        .iter()
+        .filter_map(|holder| {
+            let uid = holder.pod_uid.as_deref()?;
+            Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
+        })
+        .collect();
     sheet.gauges(catalog::POD_INFO, pods.iter().map(|pod| (labels(pod), 1.0)));
 }
 
 fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
     sheet.seconds(catalog::DEVICE_ENGINE, devices.iter().flat_map(|d| d.engines()));
-    let used = |memory: &MemoryUse| Some(memory.used_bytes);
-    sheet.gauges(catalog::DEVICE_MEMORY_USED, devices.iter().flat_map(|d| d.memory(used)));
-    let budget = |memory: &MemoryUse| memory.budget_bytes;
-    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, devices.iter().flat_map(|d| d.memory(budget)));
-    let value = |value: fn(&Telemetry) -> Option<f64>| {
-        let read = move |d: &&Measured<'_>| Some((d.labels.clone(), value(d.telemetry?)?));
-        devices.iter().filter_map(read)
-    };
-    sheet.gauges(catalog::DEVICE_TEMPERATURE, value(|t| t.temperature_celsius));
-    sheet.gauges(catalog::DEVICE_POWER, value(|t| t.power_percent.map(|percent| percent / 100.0)));
-    sheet.gauges(catalog::DEVICE_FAN, value(|t| t.fan_rpm.map(f64::from)));
+    let used = devices.iter().flat_map(|d| d.memory(|memory| Some(memory.used_bytes)));
+    sheet.gauges(catalog::DEVICE_MEMORY_USED, used);
+    let budget = devices.iter().flat_map(|d| d.memory(|memory| memory.budget_bytes));
+    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, budget);
+    let temperature = devices.iter().filter_map(|d| d.value(|t| t.temperature_celsius));
+    sheet.gauges(catalog::DEVICE_TEMPERATURE, temperature);
+    let power = devices.iter().filter_map(|d| d.value(|t| Some(t.power_percent? / 100.0)));
+    sheet.gauges(catalog::DEVICE_POWER, power);
+    let fan = devices.iter().filter_map(|d| d.value(|t| t.fan_rpm.map(f64::from)));
+    sheet.gauges(catalog::DEVICE_FAN, fan);
     sheet.gauges(catalog::DEVICE_CLOCK, devices.iter().flat_map(|d| d.clocks()));
-    let resets = |d: &&Measured<'_>| Some((d.labels.clone(), d.telemetry?.resets?));
-    sheet.counters(catalog::DEVICE_RESETS, devices.iter().filter_map(resets));
+    let resets = devices.iter().filter_map(|d| d.value(|t| t.resets));
+    sheet.counters(catalog::DEVICE_RESETS, resets);
 }
 
 /// The devices of all resources. A device has the same number in every resource.
@@ -121,9 +122,8 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
 /// The labels of the container that holds a device, if there is exactly one.
 fn holder_labels<'a>(holders: &[&'a Holder]) -> [(&'static str, &'a str); 3] {
     let containers: BTreeSet<Container<'_>> = holders.iter().map(|h| container(h)).collect();
-    let mut containers = containers.into_iter();
-    let (namespace, pod, container) = match (containers.next(), containers.next()) {
-        (Some(container), None) => container,
+    let (namespace, pod, container) = match containers.first() {
+        Some(only) if containers.len() == 1 => *only,
         _ => ("", "", ""),
     };
     [("namespace", namespace), ("pod", pod), ("container", container)]
@@ -189,16 +189,22 @@ impl<'a> Measured<'a> {
         for holder in holders {
             *held.entry(container(holder)).or_default() += 1;
         }
-        let series = held.into_iter().map(|((namespace, pod, container), count)| {
-            let holder = [
-                ("resource", self.resource),
-                ("namespace", namespace),
-                ("pod", pod),
-                ("container", container),
-            ];
-            (with(&self.identity, &holder), f64::from(count))
-        });
-        series.collect()
+        held.into_iter()
+            .map(|((namespace, pod, container), count)| {
+                let holder = [
+                    ("resource", self.resource),
+                    ("namespace", namespace),
+                    ("pod", pod),
+                    ("container", container),
+                ];
+                (with(&self.identity, &holder), f64::from(count))
+            })
+            .collect()
+    }
+
+    /// A value of the device's telemetry, with its labels.
+    fn value<V>(&self, read: impl Fn(&Telemetry) -> Option<V>) -> Option<(Labels, V)> {
+        Some((self.labels.clone(), read(self.telemetry?)?))
     }
 
     fn engines(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {

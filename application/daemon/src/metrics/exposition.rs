@@ -41,8 +41,8 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
     sheet.add(catalog::LIST_UPDATES, metrics.list_updates.clone());
     sheet.add(catalog::DISCOVERY_SECONDS, metrics.discovery_seconds.clone());
     sheet.add(catalog::DISCOVERY_FAILURES, metrics.discovery_failures.clone());
-    let reloads = [("applied", scrape.reloads.applied), ("rejected", scrape.reloads.rejected)];
-    let reloads = reloads.map(|(result, count)| (labels(&[("result", result)]), count));
+    let reloads = [("applied", scrape.reloads.applied), ("rejected", scrape.reloads.rejected)]
+        .map(|(result, count)| (labels(&[("result", result)]), count));
     sheet.counters(catalog::RELOADS, reloads);
     let current = f64::from(u8::from(scrape.reloads.last_error.is_none()));
     sheet.gauges(catalog::LAST_RELOAD_SUCCESSFUL, [(Labels::new(), current)]);

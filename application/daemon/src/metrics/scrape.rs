@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::configuration::ReloadStatus;
 use device_plugin::Readiness;
 use devices::{DeviceSet, Luid, Telemetry};
 use win32::container_processes::ContainerProcess;
+
+use crate::configuration::ReloadStatus;
 
 /// What is known at the moment of a scrape.
 pub struct Scrape<'a> {

@@ -58,8 +58,9 @@ impl Sheet {
         metric: Metric,
         values: impl IntoIterator<Item = (Labels, f64)>,
     ) {
-        let add = |counter: &Counter<f64, AtomicU64>, value| _ = counter.inc_by(value);
-        self.family(metric, values, add);
+        self.family(metric, values, |counter: &Counter<f64, AtomicU64>, value| {
+            counter.inc_by(value);
+        });
     }
 
     /// Adds one time series for each of the `values`, if there are any.

@@ -35,7 +35,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let is_every = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     match bind_one(address, is_every) {
         Err(error) if is_every && !is_in_use(&error) => {
-            // A host without IPv6.
+            // The host has no IPv6.
             bind_one((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
         }
         bound => bound,

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::metrics::{Holder, Scrape, render};
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
 use devices::{DeviceSet, Luid};
@@ -16,6 +15,7 @@ use crate::configuration::ReloadStatus;
 use crate::host::container_processes::ContainerProcesses;
 use crate::host::telemetry::DeviceTelemetry;
 use crate::logging::output;
+use crate::metrics::{Holder, Scrape, render};
 use crate::node_devices::published_devices::PublishedDevices;
 
 /// Where the values of a scrape and of the probes come from.
@@ -41,17 +41,23 @@ impl Sources {
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
         let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
-        let luids = devices.resources.iter().flat_map(|resource| resource.entries());
-        let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
-        let luids: Vec<Luid> = luids.into_iter().collect();
+        // A device may belong to several resources.
+        let luids: BTreeSet<Luid> = devices
+            .resources
+            .iter()
+            .flat_map(|resource| resource.entries())
+            .map(|entry| entry.device.luid)
+            .collect();
         let containers = holders.iter().flatten().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
             container: holder.container.clone(),
         });
-        let (processes, telemetry) =
-            tokio::join!(self.processes.current(containers.collect()), self.telemetry.get(luids),);
-        // Whoever changes them must not wait for the text.
+        let (processes, telemetry) = tokio::join!(
+            self.processes.current(containers.collect()),
+            self.telemetry.get(luids.into_iter().collect()),
+        );
+        // They are copied so that whoever changes them does not wait for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {
             host_name: &self.host_name,
@@ -70,30 +76,31 @@ impl Sources {
 
     /// The slots of `own` resources that containers hold.
     fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
-        let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
-        let is_outdated = |resource: &str, slot: &str| {
-            resource.parse().is_ok_and(|name| self.devices.is_outdated(set, &name, slot))
-        };
-        held.map(|(resource, slot, holder)| Holder {
-            resource: resource.to_owned(),
-            slot: slot.to_owned(),
-            namespace: holder.namespace.clone(),
-            pod: holder.pod.clone(),
-            pod_uid: pods.pod_uid(holder).map(str::to_owned),
-            container: holder.container.clone(),
-            outdated: is_outdated(resource, slot),
-        })
-        .collect()
+        pods.iter()
+            .filter(|(resource, ..)| own.contains(resource))
+            .map(|(resource, slot, holder)| Holder {
+                resource: resource.to_owned(),
+                slot: slot.to_owned(),
+                namespace: holder.namespace.clone(),
+                pod: holder.pod.clone(),
+                pod_uid: pods.pod_uid(holder).map(str::to_owned),
+                container: holder.container.clone(),
+                outdated: resource
+                    .parse()
+                    .is_ok_and(|name| self.devices.is_outdated(set, &name, slot)),
+            })
+            .collect()
     }
 
     /// How often the kubelet, the host and the drivers did not answer.
     async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let pods = self.pods.failures().await.into_iter();
-        let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
-        let of = |source| move |(reason, failures)| (source, reason, failures);
-        let processes = self.processes.failures().map(of("processes"));
-        let telemetry = self.telemetry.failures().map(of("telemetry"));
-        pods.chain(processes).chain(telemetry).collect()
+        let (pods, processes, telemetry) =
+            (self.pods.failures().await, self.processes.failures(), self.telemetry.failures());
+        pods.into_iter()
+            .map(|(reason, failures)| ("pod_resources", reason.as_str(), failures))
+            .chain(processes.map(|(reason, failures)| ("processes", reason, failures)))
+            .chain(telemetry.map(|(reason, failures)| ("telemetry", reason, failures)))
+            .collect()
     }
 }
 

@@ -50,7 +50,7 @@ where
     F: Future<Output = Page> + Send + 'static,
 {
     let listener = TcpListener::from_std(listener)?;
-    // The oldest first.
+    // The oldest connection is the first one.
     let mut connections = VecDeque::new();
     loop {
         match listener.accept().await {

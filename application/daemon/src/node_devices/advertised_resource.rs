@@ -14,8 +14,8 @@ use device_plugin::{
     PreferredRequest, Status, async_trait,
 };
 use devices::{
-    DeviceGrant, DeviceSet, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
-    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
+    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -35,12 +35,20 @@ pub(crate) struct AdvertisedResource {
     logged_mounts: Mutex<HashSet<[String; 2]>>,
 }
 
-/// The prefix of a resource's socket: for a driver model's own resource that of the
-/// earlier systems, for a rule's its number, because socket paths must be short.
+/// The prefix of a resource's socket. A driver model's own resource has the prefix of the earlier
+/// plugins. A rule's resource has the number of the rule, because socket paths must be short.
 fn socket_prefix(origin: ResourceOrigin) -> String {
     match origin {
         ResourceOrigin::Model(model) => model.socket_prefix().to_owned(),
         ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
+    }
+}
+
+/// The driver model whose own resource this is; `None` for a rule's.
+fn model(origin: ResourceOrigin) -> Option<DriverModel> {
+    match origin {
+        ResourceOrigin::Model(model) => Some(model),
+        ResourceOrigin::Rule(_) => None,
     }
 }
 
@@ -73,11 +81,7 @@ impl AdvertisedResource {
     /// Whether this is the resource `spec`. `status` finds a driver model's own resource by the
     /// prefix of its socket, so a rule's resource of the same name is another one.
     pub(crate) fn is(&self, spec: &ResourceSpec) -> bool {
-        let kind = |origin| match origin {
-            ResourceOrigin::Model(model) => Some(model),
-            ResourceOrigin::Rule(_) => None,
-        };
-        self.name == spec.name && kind(self.origin) == kind(spec.origin)
+        self.name == spec.name && model(self.origin) == model(spec.origin)
     }
 
     /// Replaces the list, if it differs.
@@ -110,11 +114,12 @@ impl AdvertisedResource {
         ids: &[String],
         host: &HostFacts,
     ) -> Result<Plan, (&'static str, Status)> {
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host);
-        let plan = plan.map_err(|error| {
-            let (code, reason) = refusal(&error);
-            (reason, Status::new(code, error.to_string()))
-        })?;
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host).map_err(
+            |error| {
+                let (code, reason) = refusal(&error);
+                (reason, Status::new(code, error.to_string()))
+            },
+        )?;
         match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
             Some(problem) => Err(("no_cdi_specification", Status::failed_precondition(problem))),
             None => Ok(plan),
@@ -265,13 +270,15 @@ pub(crate) fn allocate(
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use devices::Catalog;
+
     use super::*;
     use crate::configuration;
     use crate::logging::test_log::Log;
     use crate::metrics;
     use crate::node_devices::NodeDevices;
-    use devices::Catalog;
-    use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
     fn advertised(host: &str, config: &str) -> Vec<Arc<dyn device_plugin::Resource>> {

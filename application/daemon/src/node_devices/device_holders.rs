@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The holders, or why the kubelet does not report them.
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
-/// What is not known yet.
+/// A value that is not known yet.
 type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Asks which devices are held, for a node whose last allocation was at this time.
@@ -39,10 +39,9 @@ pub(crate) struct DeviceHolders {
 }
 
 impl DeviceHolders {
-    /// Without a kubelet to ask: the answer is always `None`.
+    /// A question that no kubelet answers, so that the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
-        let missing = || std::future::ready(Err(FailureReason::Missing));
-        DeviceHolders::new(Box::new(move |_| Box::pin(missing())))
+        DeviceHolders::new(Box::new(|_| Box::pin(async { Err(FailureReason::Missing) })))
     }
 
     /// A question that `ask` answers.
@@ -55,7 +54,7 @@ impl DeviceHolders {
         self.answer.is_some()
     }
 
-    /// Asks. A kubelet that does not answer now is asked again.
+    /// Asks for the holders. A kubelet that does not answer now is asked again.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
         let ask = Arc::clone(&self.ask);
         self.answer = Some(Box::pin(async move {
@@ -83,18 +82,19 @@ impl DeviceHolders {
 #[cfg(test)]
 pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
     use device_plugin::pod_resources::Holder;
-    let name = || "x".to_owned();
-    let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
-    let held = |(resource, slot): &(&str, &str)| {
-        ((*resource).to_owned(), (*slot).to_owned(), Arc::new(holder()))
-    };
-    slots.iter().map(held).collect()
+    let [namespace, pod, container] = ["x", "render", "x"].map(str::to_owned);
+    let holder = Arc::new(Holder { namespace, pod, container });
+    slots
+        .iter()
+        .map(|(resource, slot)| ((*resource).to_owned(), (*slot).to_owned(), Arc::clone(&holder)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Mutex;
+
+    use super::*;
 
     fn held() -> Arc<Attribution> {
         Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))

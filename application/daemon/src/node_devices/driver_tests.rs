@@ -1,11 +1,10 @@
 //! A driver that is replaced while devices are allocated.
 
-use super::tests::{one_gpu, two_gpus, with_reads_from_test};
-use super::*;
-
 use device_plugin::PreferredRequest;
 use devices::Luid;
 
+use super::tests::{one_gpu, two_gpus, with_reads_from_test};
+use super::*;
 use crate::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
 use crate::node_devices::device_holders::attribution;

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::metrics::PluginMetrics;
 use devices::{AllocatedDrivers, DeviceSet, OutdatedReplica, ResourceDevices, ResourceName};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::host::adapter_reader::Activity;
+use crate::metrics::PluginMetrics;
 
 /// The published set.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl PublishedDevices {
         }
     }
 
-    /// Why the CDI specification could not be written; `None` if it is there, or not needed.
+    /// Why the CDI specification could not be written; `None` if it exists or is not needed.
     pub(crate) fn cdi_problem(&self) -> Option<String> {
         self.state().cdi_problem.clone()
     }
@@ -75,9 +75,10 @@ impl PublishedDevices {
 
     /// Why the devices are not known yet; `None` if they are.
     pub(crate) fn pending(&self) -> Option<String> {
-        let is_known = self.known.borrow().is_some();
-        let pending = || format!("the first discovery has not completed: {}", self.activity.text());
-        (!is_known).then(pending)
+        if self.known.borrow().is_some() {
+            return None;
+        }
+        Some(format!("the first discovery has not completed: {}", self.activity.text()))
     }
 
     /// Records that these replicas of the resource were allocated now.
@@ -118,7 +119,7 @@ impl PublishedDevices {
         self.state().last_allocation
     }
 
-    /// The devices are known from now on.
+    /// Makes the current set known: the devices have been discovered.
     pub(crate) fn set_known(&self) {
         self.known.send_replace(Some(self.set()));
     }

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::*;
-
 use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
 
+use super::*;
 use crate::configuration;
 use crate::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;

@@ -1,15 +1,13 @@
 //! Devices that disappear, and containers that hold them.
 
-use super::reconfiguration_tests::catalog_of;
-use super::tests::{healths, list, one_gpu, read, two_gpus, until, with_reads_from_test};
-use super::*;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use crate::logging::test_log::Log;
 
 use device_plugin::pod_resources::FailureReason;
 
+use super::reconfiguration_tests::catalog_of;
+use super::tests::{healths, list, one_gpu, read, two_gpus, until, with_reads_from_test};
+use super::*;
+use crate::logging::test_log::Log;
 use crate::node_devices::device_holders::{Answer, attribution};
 
 /// Devices without a grace period, and how often the holders were requested. `answer` gets this

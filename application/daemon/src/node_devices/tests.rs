@@ -1,21 +1,20 @@
 //! The node's devices with a host that a test controls.
 
-use super::*;
-use crate::launcher;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use command_line::Failure;
 use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
 use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;
+use super::*;
 use crate::host::HostKind;
+use crate::launcher;
 use crate::logging::test_log::Log;
-use command_line::Failure;
 
 /// Much longer than anything takes on a slow machine.
 const LIMIT: Duration = Duration::from_mins(2);

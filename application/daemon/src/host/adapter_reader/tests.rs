@@ -1,11 +1,10 @@
 //! The reader with a source that a test controls.
 
-use super::*;
-
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use devices::{ChangeCallback, StepCallback};
 
+use super::*;
 use crate::logging::test_log::Log;
 
 /// A source that reports a step and then waits for permission to return.
