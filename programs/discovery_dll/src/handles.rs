@@ -49,17 +49,17 @@ pub(crate) fn call<T>(
     function: impl FnOnce(&mut Instance) -> Result<T, CallError>,
 ) -> Option<T> {
     let instance = find(handle)?;
-    let mut instance = lock(&instance);
-    let outcome = catch_unwind(AssertUnwindSafe(|| function(&mut instance)));
-    let outcome = outcome.unwrap_or_else(|panic| Err(CallError::Panic(panic_message(&*panic))));
-    instance.conclude(outcome)
+    let mut locked = lock(&instance);
+    let outcome = catch_unwind(AssertUnwindSafe(|| function(&mut locked)))
+        .unwrap_or_else(|panic| Err(CallError::Panic(panic_message(&*panic))));
+    locked.conclude(outcome)
 }
 
 /// Reads from an instance without changing its last error.
 pub(crate) fn inspect<T>(handle: Handle, read: impl FnOnce(&Instance) -> T) -> Option<T> {
     let instance = find(handle)?;
-    let instance = lock(&instance);
-    Some(read(&instance))
+    let locked = lock(&instance);
+    Some(read(&locked))
 }
 
 fn find(handle: Handle) -> Option<Arc<Mutex<Instance>>> {

@@ -22,10 +22,10 @@ impl Desired {
     /// What the object of a node with these devices is to say.
     pub(crate) fn of(set: &DeviceSet, gfd_labels: bool) -> Desired {
         let condition = devices::node_report::condition(set);
-        let is_usable = |resource: &&std::sync::Arc<devices::ResourceDevices>| {
-            resource.entries().iter().any(|entry| entry.health.is_healthy())
-        };
-        let usable = set.resources.iter().filter(is_usable);
+        let usable = set
+            .resources
+            .iter()
+            .filter(|resource| resource.entries().iter().any(|entry| entry.health.is_healthy()));
         Desired {
             labels: devices::node_report::labels(set, gfd_labels),
             condition: NodeCondition {
@@ -89,12 +89,12 @@ impl Desired {
 /// being installed there may be none.
 fn advertises(node: &Node, resources: &[String]) -> bool {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let has = |resource: &String| {
-        allocatable
-            .and_then(|counts| counts.get(resource))
-            .is_some_and(|count| is_positive(&count.0))
-    };
-    !resources.is_empty() && resources.iter().all(has)
+    !resources.is_empty()
+        && resources.iter().all(|resource| {
+            allocatable
+                .and_then(|counts| counts.get(resource))
+                .is_some_and(|count| is_positive(&count.0))
+        })
 }
 
 /// Whether a quantity of Kubernetes, such as `2`, `1k` or `0`, is more than zero.

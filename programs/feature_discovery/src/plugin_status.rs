@@ -64,8 +64,8 @@ impl PluginStatus {
     /// Takes less than two seconds.
     async fn ask(&self) -> Outdated {
         let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-        let sockets = find_sockets(&self.directory, &models.map(DriverModel::socket_prefix));
-        let sockets = sockets.map_err(|error| error.to_string())?;
+        let sockets = find_sockets(&self.directory, &models.map(DriverModel::socket_prefix))
+            .map_err(|error| error.to_string())?;
         merged(query_all(&UnixSockets, &sockets).await)
     }
 }

@@ -76,8 +76,10 @@ fn store_path(device: &Device) -> &str {
 }
 
 fn files_json(files: &[RuntimeFile]) -> Value {
-    let json = |file: &RuntimeFile| json!({"source": file.source.to_string(), "destination": file.destination.to_string()});
-    files.iter().map(json).collect()
+    files
+        .iter()
+        .map(|file| json!({"source": file.source.to_string(), "destination": file.destination.to_string()}))
+        .collect()
 }
 
 /// The text report.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use device_plugin::testing::{ContainerView, ResourceView};
-use device_plugin::v1beta1::{Device, Mount};
+use device_plugin::v1beta1::Mount;
 use devices::printable::printable;
 use devices::{HostSnapshot, Platform};
 use serde::Serialize;
@@ -142,8 +142,9 @@ impl Report {
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             lines.push(format!("{name}: capacity {capacity}, allocatable {allocatable}"));
-            let replica = |slot: &Device| format!("  {:<9}  {}", slot.health, printable(&slot.id));
-            lines.extend(similar(devices.iter().map(replica), limit));
+            let replicas =
+                devices.iter().map(|slot| format!("  {:<9}  {}", slot.health, printable(&slot.id)));
+            lines.extend(similar(replicas, limit));
         }
         for pod in &self.pods {
             lines.push(String::new());
@@ -218,25 +219,29 @@ impl SimulatedPod {
         let ids = self.device_ids(container);
         let mut lines =
             similar(ids.iter().map(|id| format!("  replica  {}", printable(id))), limit);
-        let devices = container.devices.iter().map(|device| &device.host_path);
-        let devices = devices.chain(&container.cdi_devices);
+        let host_paths = container.devices.iter().map(|device| &device.host_path);
+        let devices = host_paths.chain(&container.cdi_devices);
         lines.extend(devices.map(|device| format!("  device   {}", printable(device))));
-        let folder = |mount: &Mount| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
-            lines.push(format!("  files    from {}", printable(&folder(&mounts[0]))));
+            lines.push(format!("  files    from {}", printable(folder(&mounts[0]))));
             let files = mounts.iter().map(|mount| {
                 let file = printable(split(&mount.host_path).1);
                 format!("             {file} -> {}", printable(&mount.container_path))
             });
             lines.extend(similar(files, limit));
         }
-        let named = |kind, (name, value): (&String, &String)| {
-            format!("  {kind:<8} {name}={}", printable(value))
-        };
-        lines.extend(container.envs.iter().map(|env| named("env", env)));
-        lines.extend(container.annotations.iter().map(|note| named("annotate", note)));
+        for (name, value) in &container.envs {
+            lines.push(format!("  env      {name}={}", printable(value)));
+        }
+        for (name, value) in &container.annotations {
+            lines.push(format!("  annotate {name}={}", printable(value)));
+        }
         lines
     }
+}
+
+fn folder(mount: &Mount) -> &str {
+    split(&mount.host_path).0
 }
 
 /// The folder and the file name of a path.

@@ -93,7 +93,6 @@ fn fill(
     snapshot: &HostSnapshot,
     slots: &[String],
 ) -> Result<(), PlanError> {
-    let exists = |path: &str| std::path::Path::new(path).is_file();
     for slot in slots {
         // Only the device entry is used, so the disk is not checked.
         let one = plan(resource, [slot.as_str()], &snapshot.host, &|_| false)?;
@@ -102,7 +101,9 @@ fn fill(
             assignment.warnings.extend(one.warnings.iter().map(PlanWarning::to_string));
         }
     }
-    let all = contents(resource, slots.iter().map(String::as_str), &snapshot.host, &exists)?;
+    let all = contents(resource, slots.iter().map(String::as_str), &snapshot.host, &|path| {
+        std::path::Path::new(path).is_file()
+    })?;
     assignment.warnings.extend(conflicts(&all.mounts));
     assignment.mounts = all.mounts;
     assignment.envs = all.envs;
@@ -122,8 +123,8 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
 /// One resource with every device that the device plugin can advertise.
 fn policy(runtime_mounts: RuntimeMounts) -> Policy {
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
-    let resource = "local.invalid/devices";
-    let resource: ResourceName = resource.parse().expect("it has a domain and a name");
+    let resource: ResourceName =
+        "local.invalid/devices".parse().expect("it has a domain and a name");
     let model = |model| ModelPolicy {
         model,
         resource: resource.clone(),

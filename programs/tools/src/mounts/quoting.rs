@@ -24,9 +24,13 @@ pub(super) fn display<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Strin
     quoted.join(" ")
 }
 
+/// Whether PowerShell or cmd may interpret the character even in double quotes.
+fn is_special(c: char) -> bool {
+    matches!(c, '%' | '$' | '`' | '"' | '“' | '”' | '„') || c.is_control()
+}
+
 fn quoted(argument: &str) -> Result<String, Failure> {
-    let special = |c: char| matches!(c, '%' | '$' | '`' | '"' | '“' | '”' | '„') || c.is_control();
-    if argument.is_empty() || argument.ends_with('\\') || argument.contains(special) {
+    if argument.is_empty() || argument.ends_with('\\') || argument.contains(is_special) {
         let error = anyhow!("`{argument}` cannot be quoted for both PowerShell and cmd");
         return Err(
             Failure::runtime(error).hint("use `--output json` or `--run`, which need no quoting")

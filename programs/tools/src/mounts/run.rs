@@ -17,8 +17,8 @@ pub(super) fn run(
     flags: &[String],
     container: &[String],
 ) -> Result<ExitCode, Failure> {
-    let program = frontend.to_possible_value().expect("every front end has a name");
-    let program = program.get_name();
+    let value = frontend.to_possible_value().expect("every front end has a name");
+    let program = value.get_name();
     let first = ["run", "--rm"].map(str::to_owned);
     let arguments: Vec<&str> =
         first.iter().chain(flags).chain(container).map(String::as_str).collect();

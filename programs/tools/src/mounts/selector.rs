@@ -29,10 +29,6 @@ impl DeviceSelector {
         if devices.is_empty() {
             return Err(Failure::runtime(anyhow!("this host has no DirectX device")));
         }
-        let no_such = |what: &str, value: &dyn std::fmt::Display| {
-            Failure::runtime(anyhow!("no device with {what} {value}"))
-                .hint("`test-device-discovery` lists the devices")
-        };
         let mut selected: Vec<usize> = Vec::new();
         if self.all {
             selected.extend(0..devices.len());
@@ -57,4 +53,9 @@ impl DeviceSelector {
 
 fn is_at(device: &Device, path: &str) -> bool {
     device.location_path.as_ref().is_some_and(|at| at.as_str().eq_ignore_ascii_case(path))
+}
+
+fn no_such(what: &str, value: &dyn std::fmt::Display) -> Failure {
+    Failure::runtime(anyhow!("no device with {what} {value}"))
+        .hint("`test-device-discovery` lists the devices")
 }
