@@ -47,6 +47,8 @@ impl ResetReader {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use super::*;
+
     #[tokio::test]
     async fn the_counters_are_read_again_after_ten_seconds() {
         let readings = AtomicU64::new(0);
