@@ -231,7 +231,7 @@ impl NodeDevices {
                 self.snapshot.gpu_uuids = uuids;
                 self.advance();
             }
-            counters = self.reset_reader.next(|| luids(&self.published.set())),
+            counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
                 if self.catalog.has_reset_limit() => self.apply_resets(&counters),
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
@@ -434,12 +434,6 @@ impl NodeDevices {
             self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn device_plugin::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
-}
-
-/// The adapters of the devices of `set`.
-fn luids(set: &DeviceSet) -> Vec<Luid> {
-    let entries = set.resources.iter().flat_map(|resource| resource.entries());
-    entries.map(|entry| entry.device.luid).collect()
 }
 
 /// Waits until this time, or forever.

@@ -169,6 +169,13 @@ impl DeviceSet {
         self.resources.iter().find(|resource| resource.spec.name == *name)
     }
 
+    /// The adapters of all devices. A device may belong to several resources.
+    #[must_use]
+    pub fn luids(&self) -> BTreeSet<Luid> {
+        let entries = self.resources.iter().flat_map(|resource| resource.entries());
+        entries.map(|entry| entry.device.luid).collect()
+    }
+
     /// When to [review](DeviceSet::reviewed) removed devices, if there are any.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {

@@ -1,12 +1,12 @@
 //! What `/metrics` shows: the metrics of the daemon, and what is known of the devices at the
 //! moment of a scrape.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
-use devices::{DeviceSet, Luid};
+use devices::DeviceSet;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;
@@ -41,13 +41,6 @@ impl Sources {
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
         let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
-        // A device may belong to several resources.
-        let luids: BTreeSet<Luid> = devices
-            .resources
-            .iter()
-            .flat_map(|resource| resource.entries())
-            .map(|entry| entry.device.luid)
-            .collect();
         let containers = holders.iter().flatten().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
@@ -55,7 +48,7 @@ impl Sources {
         });
         let (processes, telemetry) = tokio::join!(
             self.processes.current(containers.collect()),
-            self.telemetry.get(luids.into_iter().collect()),
+            self.telemetry.get(devices.luids().into_iter().collect()),
         );
         // They are copied so that whoever changes them does not wait for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());

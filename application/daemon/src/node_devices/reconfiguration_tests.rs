@@ -268,7 +268,7 @@ fn reasons(devices: &NodeDevices) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configured_time() {
     let mut devices = node("unhealthyAfterResets: {count: 2, minutes: 5}");
-    let gpus = luids(&devices.set());
+    let gpus: Vec<Luid> = devices.set().luids().into_iter().collect();
     let counters = |first| [(gpus[0], first), (gpus[1], 7)];
     devices.apply_resets(&counters(3));
     devices.apply_resets(&counters(4));
