@@ -2,7 +2,7 @@
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON, generates shell
+//! host or an inventory, prints JSON and reports, generates shell
 //! completions, and knows the flags of programs that run containers and where
 //! the files of `directx-visible` are.
 
@@ -19,6 +19,7 @@ pub mod options;
 mod output;
 mod stderr;
 mod stdout;
+pub mod verdict;
 
 pub use completions::{parse, parse_from, with_completions, write_completions};
 pub use devices::error_chain;
@@ -28,4 +29,4 @@ pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use inventory_source::InventorySource;
 pub use launcher_files::{launcher_sources, missing_launcher_files};
 pub use output::{OutputFormat, print_json};
-pub use stdout::{print, print_colored};
+pub use stdout::print;

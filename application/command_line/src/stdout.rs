@@ -14,7 +14,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes `text` as [`print()`] does, without its colors where no terminal shows them.
-pub fn print_colored(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_colored(text: &str) -> Result<(), Failure> {
     write_to(&mut AutoStream::auto(io::stdout().lock()), text).map_err(failure)
 }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use command_line::Failure;
+use command_line::verdict::print_report;
 use devices::HostSnapshot;
 
 use crate::finding::{Finding, Status, count};
@@ -46,7 +47,7 @@ impl Report {
     /// Standard output cannot be written.
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
-            OutputFormat::Text => command_line::print_colored(&text::text(self)),
+            OutputFormat::Text => print_report(&text::text(self), text::INDENT),
             OutputFormat::Json => command_line::print_json(&json::document(self)),
             OutputFormat::Markdown => command_line::print(&markdown::markdown(self)),
         }

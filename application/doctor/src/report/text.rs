@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use clap::builder::styling::Style;
+use command_line::verdict;
 use devices::printable::{printable, printable_line, printable_lines};
 
 use super::summary::{devices, versions};
@@ -9,7 +11,7 @@ use super::{Report, counted, measured};
 use crate::finding::{Finding, Status};
 
 /// How wide the columns of the status and the subject are.
-const INDENT: usize = 32;
+pub(super) const INDENT: usize = 32;
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
@@ -40,7 +42,7 @@ fn write_findings(
         let (style, subject) = (style(finding.status), finding.subject.0);
         let (name, sentence) = (name(finding.status), finding.sentence());
         let sentence = printable_line(&sentence);
-        writeln!(text, "{style}{name:11}\x1b[0m  {subject:17}  {sentence}")?;
+        writeln!(text, "{style}{name:11}{style:#}  {subject:17}  {sentence}")?;
         if !finding.measurements.is_empty() {
             writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
         }
@@ -56,12 +58,12 @@ fn write_findings(
     writeln!(text, "\n{}", counted(findings, name))
 }
 
-const fn style(status: Status) -> &'static str {
+const fn style(status: Status) -> Style {
     match status {
-        Status::Ok => "\x1b[32m",
-        Status::Warning => "\x1b[33m",
-        Status::Failed => "\x1b[1;31m",
-        Status::Skipped => "\x1b[2m",
+        Status::Ok => verdict::GOOD,
+        Status::Warning => verdict::WARNING,
+        Status::Failed => verdict::BAD,
+        Status::Skipped => verdict::UNKNOWN,
     }
 }
 
@@ -81,7 +83,7 @@ mod tests {
         let text = text(&Report { checks, ..Report::default() });
         for line in [
             "\x1b[32mok         \x1b[0m  windows            a\n",
-            "\x1b[1;31mproblem    \x1b[0m  device             d: b\n                                -> c\n",
+            "\x1b[1m\x1b[31mproblem    \x1b[0m  device             d: b\n                                -> c\n",
             "\x1b[33mwarning    \x1b[0m  hcs                e\n",
             "\x1b[2mnot checked\x1b[0m  nvml               g\n",
             "\n1 problem, 1 warning, 1 ok, 1 not checked\n",
