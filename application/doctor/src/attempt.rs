@@ -65,7 +65,7 @@ struct Attempt<'r> {
 }
 
 impl Attempt<'_> {
-    /// Runs each step, which may take this many seconds. A live host has programs that may hang.
+    /// Runs each step within its limit in seconds: a program or driver of the node may hang.
     async fn run(mut self) -> Report {
         let mut findings = Vec::new();
         for (step, subject, seconds) in [
@@ -142,12 +142,13 @@ impl Attempt<'_> {
     /// Checks what `doctor` checks.
     async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
         let request = self.request.clone();
-        let facts = stop.or_on_thread(move || collect::collect(&request)).await?;
-        let facts = facts.map_err(|failure| anyhow!(failure.chain()))?;
+        let collected = stop.or_on_thread(move || collect::collect(&request)).await?;
+        let facts = collected.map_err(|failure| anyhow!(failure.chain()))?;
         self.checks = evaluate::evaluate(&facts);
         self.snapshot = Some(facts.snapshot);
-        let count = |status| count(&self.checks, status);
-        let (problems, warnings) = (count(Status::Failed), count(Status::Warning));
+        let [problems, warnings, ok, unchecked] =
+            [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
+                .map(|status| count(&self.checks, status));
         let (status, what) = match (problems, warnings) {
             (0, 0) => (Status::Ok, "no problem found"),
             (0, _) => (Status::Warning, "warnings found"),
@@ -161,13 +162,13 @@ impl Attempt<'_> {
         Ok(finding.measured([
             ("problems", problems.into()),
             ("warnings", warnings.into()),
-            ("ok", count(Status::Ok).into()),
-            ("notChecked", count(Status::Skipped).into()),
+            ("ok", ok.into()),
+            ("notChecked", unchecked.into()),
         ]))
     }
 }
 
-/// The lines of a program's output that a report contains.
+/// The last lines of a program's output, which a report contains.
 fn last_lines(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(20)..].iter().map(ToString::to_string).collect()

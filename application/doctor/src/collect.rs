@@ -16,7 +16,7 @@ mod software;
 use command_line::Failure;
 use devices::{HostFacts, HostSnapshot};
 
-use super::facts::NodeFacts;
+use crate::facts::NodeFacts;
 use crate::finding::Subject;
 use crate::request::Request;
 

@@ -11,8 +11,8 @@ pub(crate) mod tests;
 
 use devices::{Criteria, Platform, discover};
 
-use super::facts::NodeFacts;
-use super::finding::{Finding, Subject};
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, Subject};
 
 /// Why the software of a node is not checked.
 const NOT_IN_INVENTORY: &str =
@@ -33,7 +33,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     };
     checks.extend(facts.directory.clone());
     checks.extend(resources::configuration(&facts.configuration));
-    // Every device of the host, whatever the configuration is.
+    // Devices are checked even if the configuration does not advertise them.
     let devices = discover(&facts.snapshot, Criteria::ALL).devices;
     if let Some(failure) = &facts.unread {
         checks.push(hardware::unread(failure, host.platform));

@@ -5,8 +5,8 @@ use command_line::Failure;
 use config::Config;
 use devices::HostSnapshot;
 
-use super::image::ImageVersion;
 use crate::finding::Finding;
+use crate::image::ImageVersion;
 
 /// Everything that the checks are made from.
 pub(crate) struct NodeFacts {

@@ -85,28 +85,28 @@ impl Subject {
         }
     }
 
-    /// Nothing is wrong.
+    /// A finding that nothing is wrong.
     pub(crate) fn ok(self, what: impl Into<String>) -> Finding {
         self.finding(Status::Ok, what)
     }
 
-    /// Something can be improved.
+    /// A finding of something that can be improved.
     pub(crate) fn warning(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
         self.finding(Status::Warning, what).hint(hint)
     }
 
-    /// Why pods do not get their devices.
+    /// A finding of why pods do not get their devices.
     pub(crate) fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
         self.finding(Status::Failed, what).hint(hint)
     }
 
-    /// It was not checked, and why.
+    /// A finding that something was not checked, and why.
     pub(crate) fn skipped(self, why: impl Into<String>) -> Finding {
         self.finding(Status::Skipped, why)
     }
 
-    /// A step that ended before it had a result. The error has no private data, which its causes
-    /// may have.
+    /// A finding of a step that ended before it had a result. The causes of the error may have
+    /// private data, which the error itself must not have.
     pub(crate) fn error(self, error: &anyhow::Error) -> Finding {
         let status = match error.downcast_ref() {
             Some(Reason::Interrupted) => Status::Skipped,
@@ -166,6 +166,12 @@ impl Status {
             Status::Skipped => "skipped",
         }
     }
+}
+
+/// A number of things: `1 device`, `2 devices`.
+pub(crate) fn number_of(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 /// How many of `findings` have a status.

@@ -24,10 +24,10 @@ use command_line::Failure;
 use daemon::{event_loop, signals};
 
 #[cfg(windows)]
-pub use collect::node_software;
-use report::Report;
-pub use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
-use stop::PANICKED;
+pub use crate::collect::node_software;
+use crate::report::Report;
+pub use crate::request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
+use crate::stop::PANICKED;
 
 /// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
 ///

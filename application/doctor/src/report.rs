@@ -65,13 +65,14 @@ impl Report {
     }
 }
 
-/// "1 failed, 0 warnings, 3 ok, 2 skipped".
+/// How many findings have each status: `1 failed, 0 warnings, 3 ok, 2 skipped`.
 fn counted(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
-    let counted = |status| match (count(findings, status), name(status)) {
-        (count, name @ ("problem" | "warning")) if count != 1 => format!("{count} {name}s"),
-        (count, name) => format!("{count} {name}"),
-    };
-    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped].map(counted).join(", ")
+    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
+        .map(|status| match (count(findings, status), name(status)) {
+            (count, name @ ("problem" | "warning")) if count != 1 => format!("{count} {name}s"),
+            (count, name) => format!("{count} {name}"),
+        })
+        .join(", ")
 }
 
 /// What was measured, as `connectMs=0.123`.

@@ -31,17 +31,17 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// For a step that may take as long as `limit`.
+    /// The end of a step that may take as long as `limit`.
     pub(crate) fn new(interrupted: &watch::Receiver<bool>, limit: Duration) -> Stop {
         Stop { interrupted: interrupted.clone(), limit, deadline: Instant::now() + limit }
     }
 
-    /// For what no interruption ends.
+    /// The end of work that no interruption ends.
     pub(crate) fn only_after(limit: Duration) -> Stop {
         Stop::new(&watch::channel(false).1, limit)
     }
 
-    /// The same, with a time limit that starts now.
+    /// The end of a further step, whose time limit is the same and starts now.
     pub(crate) fn restarted(&self) -> Stop {
         Stop::new(&self.interrupted, self.limit)
     }
@@ -62,8 +62,8 @@ impl Stop {
         }
     }
 
-    /// Runs work that blocks on a thread. The thread is left behind if the step must end
-    /// before; it ends with the process. Work that panics is an error.
+    /// Runs work that blocks on a thread. If the step must end before the work, the thread
+    /// continues until the process ends. Work that panics is an error.
     pub(crate) async fn or_on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

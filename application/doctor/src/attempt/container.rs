@@ -17,18 +17,18 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use command_line::Failure;
 use config::Config;
+use daemon::node_devices::plan_on_this_machine;
 use devices::{
     Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ReplicaId, ResourceDevices,
     ResourceOrigin,
 };
 
+use self::ctr::Ctr;
+use self::program::{Kind, Program};
 use super::{discovery, last_lines};
-use crate::finding::{Finding, Status, Subject, millis};
+use crate::finding::{Finding, Status, Subject, millis, number_of};
 use crate::request::Request;
 use crate::stop::Stop;
-use ctr::Ctr;
-use daemon::node_devices::plan_on_this_machine;
-use program::{Kind, Program};
 
 pub(super) const SUBJECT: Subject = Subject("container");
 
@@ -50,8 +50,11 @@ pub(super) async fn run(
     }
     let program = Program::for_command(&request.command)
         .context("this program cannot be copied for the container")?;
-    let check = Program::check().context("directx-visible cannot be copied for the container")?;
-    let check = check.filter(|_| request.command.is_empty());
+    let check = if request.command.is_empty() {
+        Program::check().context("directx-visible cannot be copied for the container")?
+    } else {
+        None
+    };
     let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
     let luids = hardware.map(|adapter| adapter.luid.0).collect();
     let bench = Bench { ctr: Ctr::new(request), luids, stop };
@@ -107,18 +110,17 @@ fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Pl
         ResourceOrigin::Model(model) => model.to_string(),
         ResourceOrigin::Rule(number) => format!("rule {number}"),
     };
-    let planned = |slots: &[String], count: String| {
-        let plan = plan_on_this_machine(resource, slots.iter().map(String::as_str), host);
-        (format!("{label}, {count}"), plan)
+    let counts = match slots.len() {
+        0 => vec![],
+        1 => vec![1],
+        all => vec![1, all],
     };
-    match slots.as_slice() {
-        [] => Vec::new(),
-        [_] => vec![planned(&slots, "1 device".to_owned())],
-        several => vec![
-            planned(&slots[..1], "1 device".to_owned()),
-            planned(&slots, format!("all {} devices", several.len())),
-        ],
-    }
+    let plans = counts.into_iter().map(|count| {
+        let some = slots[..count].iter().map(String::as_str);
+        let plan = plan_on_this_machine(resource, some, host);
+        (format!("{label}, {}", number_of(count, "device")), plan)
+    });
+    plans.collect()
 }
 
 /// What every container is tested with.
@@ -140,7 +142,7 @@ impl Bench<'_> {
             // `ctr run --rm` has removed the container, or there is no `ctr`.
             Ok(Ok(ended)) if ended.status.success() => false,
             Ok(Err(_)) => false,
-            // It failed, and a containerd that does not answer is the usual reason.
+            // `ctr` failed, usually because containerd does not answer.
             Ok(Ok(_)) => self.ctr.remove(name).await == Some(true),
             Err(_) => self.ctr.remove(name).await != Some(false),
         };
@@ -150,8 +152,8 @@ impl Bench<'_> {
                 .failed("`ctr` cannot be started", "install `ctr`, or add its folder to PATH")
                 .detail([error.to_string()]),
             Err(reason) => SUBJECT.error(&reason.into()),
-        };
-        let finding = finding.detail([ctr::display(&arguments)]);
+        }
+        .detail([ctr::display(&arguments)]);
         if !is_left {
             return finding;
         }
@@ -169,10 +171,12 @@ impl Bench<'_> {
             return finding;
         }
         if !ended.status.success() {
-            let code = ended.status.code();
-            let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+            let end = match ended.status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => "no exit code".to_owned(),
+            };
             return SUBJECT
-                .finding(Status::Failed, format!("the container failed: {code}"))
+                .finding(Status::Failed, format!("the container failed: {end}"))
                 .detail(last_lines(&String::from_utf8_lossy(&ended.stderr)))
                 .detail(last_lines(&stdout));
         }

@@ -30,15 +30,22 @@ pub(super) async fn read(
     times: usize,
     stop: &Stop,
 ) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
-    let read = move || {
-        let mut source = open(inventory.as_deref())?;
-        let read = |_| {
-            let began = Instant::now();
-            snapshot(&mut *source).map(|read| (began.elapsed(), read))
-        };
-        (0..times).map(read).collect::<anyhow::Result<Vec<_>>>()
-    };
-    stop.or_on_thread(read).await?.context("the adapters cannot be read")
+    let reads = stop.or_on_thread(move || measured_reads(inventory.as_deref(), times)).await?;
+    reads.context("the adapters cannot be read")
+}
+
+fn measured_reads(
+    inventory: Option<&Path>,
+    times: usize,
+) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
+    let mut source = open(inventory)?;
+    let mut reads = Vec::new();
+    for _ in 0..times {
+        let began = Instant::now();
+        let read = snapshot(&mut *source)?;
+        reads.push((began.elapsed(), read));
+    }
+    Ok(reads)
 }
 
 /// Opens the host or the inventory.

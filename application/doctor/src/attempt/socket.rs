@@ -24,10 +24,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How many bytes travel in each direction: more than one read returns.
 const MESSAGE_LENGTH: usize = 64 * 1024;
 
-/// Tests sockets in `directory`. The socket is removed whatever happens.
+/// Tests sockets in `directory`, and removes the socket even after a failure.
 pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let millis = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
-    // Removes the file when it is dropped; usually the test has removed it.
+    // The path removes its file when it is dropped, if the test has not removed it.
     let socket = TempPath::try_from_path(directory.join(format!("verify-{millis}.sock")))?;
     let tested = stop.or(test(directory, &socket)).await?;
     Ok(tested.unwrap_or_else(|error| {
@@ -40,7 +40,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
         device_plugin::unix_sockets::is_supported(),
         "this host does not support AF_UNIX sockets"
     );
-    // On Windows the error of `bind` does not say so.
+    // On Windows the error of `bind` does not say that the directory is missing.
     ensure!(directory.is_dir(), "the device plugin directory does not exist");
     let began = Instant::now();
     let listener = bind(path)?;
@@ -57,8 +57,9 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     transfer(&mut server, &mut client).await?;
     let exchanged = began.elapsed();
     let first = stable_identity(path).await?;
-    let listed = std::fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let listed = listed.context("cannot list the device plugin directory")?;
+    let listed = std::fs::read_dir(directory)
+        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+        .context("cannot list the device plugin directory")?;
     ensure!(
         listed.iter().any(|entry| entry.path() == path),
         "the list of the device plugin directory does not contain the socket"
@@ -66,7 +67,8 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     drop(listener);
     remove(path)?;
     let again = bind(path)?;
-    // Not on Windows hosts on which the file of a socket cannot be opened; see `device_plugin::unix_sockets::identity`.
+    // The identities are equal on Windows hosts on which the file of a socket cannot be opened; see
+    // `device_plugin::unix_sockets::identity`.
     let replacement_differs = identity(path)? != first;
     drop(again);
     remove(path)?;

@@ -29,7 +29,7 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
     match std::fs::read_dir(path) {
-        // Where a link leads: the directory may be on another drive.
+        // The directory may be a link to another drive; the access rights there count.
         Ok(_) => access(&shown, path.canonicalize().and_then(|path| directory_writers(&path))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),

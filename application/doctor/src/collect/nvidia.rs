@@ -9,12 +9,16 @@ use super::programs::stdout_of;
 /// The library in the first of `folders` that holds it, and the GPUs that `nvidia-smi`,
 /// which asks the library, reports.
 pub(super) fn nvml(folders: &[PathBuf]) -> Nvml {
-    let first = |file: &str| folders.iter().map(|folder| folder.join(file)).find(|p| p.is_file());
-    let gpus = match first("nvidia-smi.exe") {
+    let gpus = match first(folders, "nvidia-smi.exe") {
         Some(program) => gpus(&program),
         None => Err("nvidia-smi.exe not found".to_owned()),
     };
-    Nvml { library: first("nvml.dll").map(|path| path.display().to_string()), gpus }
+    Nvml { library: first(folders, "nvml.dll").map(|path| path.display().to_string()), gpus }
+}
+
+/// The first of the files with this name in `folders`.
+fn first(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
+    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 fn gpus(program: &Path) -> Result<Vec<NvidiaGpu>, String> {
@@ -22,21 +26,23 @@ fn gpus(program: &Path) -> Result<Vec<NvidiaGpu>, String> {
     parse(&stdout_of(program, &[query, "--format=csv,noheader"])?)
 }
 
-/// Parses the lines of the query. The name comes last because it may contain commas.
+/// Parses the lines of the query.
 fn parse(text: &str) -> Result<Vec<NvidiaGpu>, String> {
-    let gpu = |line: &str| {
-        let mut values = line.splitn(4, ',').map(|value| value.trim().to_owned());
-        Some(NvidiaGpu {
-            index: values.next()?.parse().ok()?,
-            driver_version: values.next()?,
-            driver_model: values.next()?,
-            name: values.next()?,
-        })
-    };
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
         .map(|line| gpu(line).ok_or_else(|| format!("unexpected output of nvidia-smi: `{line}`")))
         .collect()
+}
+
+/// Parses one line. The name comes last because it may contain commas.
+fn gpu(line: &str) -> Option<NvidiaGpu> {
+    let mut values = line.splitn(4, ',').map(|value| value.trim().to_owned());
+    Some(NvidiaGpu {
+        index: values.next()?.parse().ok()?,
+        driver_version: values.next()?,
+        driver_model: values.next()?,
+        name: values.next()?,
+    })
 }
 
 #[cfg(test)]

@@ -17,12 +17,13 @@ const RUN_LIMIT: Duration = Duration::from_secs(10);
 /// service, unless that is a wrapper with another name, then in `folders`, then in PATH.
 pub(super) fn find(name: &str, service: Option<&ServiceCommand>, folders: &[PathBuf]) -> Program {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let has_name = |path: &PathBuf| path.file_name().is_some_and(|f| f.eq_ignore_ascii_case(&file));
-    let service = service.map(|command| PathBuf::from(&command.program)).filter(has_name);
+    let of_service = service
+        .map(|command| PathBuf::from(&command.program))
+        .filter(|path| path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(&file)));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders_and_path = folders.iter().cloned().chain(std::env::split_paths(&path));
     let mut candidates =
-        service.into_iter().chain(folders_and_path.map(|folder| folder.join(&file)));
+        of_service.into_iter().chain(folders_and_path.map(|folder| folder.join(&file)));
     let Some(found) = candidates.find(|path| path.is_file()) else {
         let folders = folders.iter().map(|folder| folder.display().to_string());
         let service = format!("the service `{name}`");
@@ -47,8 +48,10 @@ pub(super) fn stdout_of(program: &Path, arguments: &[&str]) -> Result<String, St
 
 fn stdout_within(command: Command, limit: Duration) -> Result<String, String> {
     let event_loop = event_loop::build().map_err(|failure| failure.chain())?;
-    let ended = event_loop.block_on(async { Stop::only_after(limit).or_output(command).await });
-    let ended = ended.map_err(|reason| reason.to_string())?.map_err(|error| error.to_string())?;
+    let ended = event_loop
+        .block_on(async { Stop::only_after(limit).or_output(command).await })
+        .map_err(|reason| reason.to_string())?
+        .map_err(|error| error.to_string())?;
     let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();
     match (ended.status, first_line(&stdout)) {
         (status, _) if status.success() => Ok(stdout),

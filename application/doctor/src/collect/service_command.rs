@@ -13,18 +13,17 @@ impl ServiceCommand {
     pub(super) fn parse(text: &str) -> ServiceCommand {
         let mut words = split(text);
         // The path of a program may contain spaces without being quoted.
-        let is_program = |word: &String| word.to_ascii_lowercase().ends_with(".exe");
-        let last = words.iter().position(is_program).unwrap_or(0);
-        let arguments = words.split_off(words.len().min(last + 1));
+        let last = words.iter().position(|word| word.to_ascii_lowercase().ends_with(".exe"));
+        let arguments = words.split_off(words.len().min(last.unwrap_or(0) + 1));
         ServiceCommand { program: words.join(" "), arguments }
     }
 
     /// The value of `--config X`, `-c X` or `--config=X`.
     pub(super) fn config(&self) -> Option<&str> {
         let joined = self.arguments.iter().find_map(|argument| argument.strip_prefix("--config="));
-        let is_config = |pair: &&[String]| ["--config", "-c"].contains(&pair[0].as_str());
-        let separate = self.arguments.windows(2).find(is_config).map(|pair| pair[1].as_str());
-        joined.or(separate)
+        let mut pairs = self.arguments.windows(2);
+        let separate = pairs.find(|pair| ["--config", "-c"].contains(&pair[0].as_str()));
+        joined.or(separate.map(|pair| pair[1].as_str()))
     }
 }
 
@@ -49,8 +48,9 @@ fn split(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn parse(text: &str) -> (String, Vec<String>) {
         let ServiceCommand { program, arguments } = ServiceCommand::parse(text);

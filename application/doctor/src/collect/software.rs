@@ -70,13 +70,15 @@ fn service(name: &str) -> Option<ServiceCommand> {
 /// Folders below those that environment variables name. `%SystemDrive%` is a drive without a
 /// trailing backslash.
 fn folders(places: &[(&str, &str)]) -> Vec<PathBuf> {
-    let folder = |(variable, below): &(&str, &str)| {
-        let mut path = std::env::var_os(variable)?;
-        path.push("\\");
-        path.push(below);
-        Some(PathBuf::from(path))
-    };
-    places.iter().filter_map(folder).collect()
+    places
+        .iter()
+        .filter_map(|(variable, below)| {
+            let mut path = std::env::var_os(variable)?;
+            path.push("\\");
+            path.push(below);
+            Some(PathBuf::from(path))
+        })
+        .collect()
 }
 
 /// Where NVIDIA's drivers install their library ("NVML API Reference", and the driver store

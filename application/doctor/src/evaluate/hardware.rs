@@ -9,7 +9,7 @@ use super::{NOT_IN_INVENTORY, linux};
 use crate::finding::{Finding, Subject};
 use crate::problem_codes;
 
-/// The adapters cannot be read.
+/// The finding that the adapters cannot be read.
 pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
     let default = match platform {
         Platform::LinuxDxg => linux::UNREAD,
@@ -56,10 +56,11 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
 
 /// `hint` says how to fix a driver without its files.
 fn one_device(device: &Device, hint: &str) -> Finding {
-    let known = |text: Option<String>| text.unwrap_or_else(|| "not known".to_owned());
-    let version = known(device.driver_version.map(|version| version.to_string()));
-    let date = known(device.driver_date.map(|date| date.to_string()));
-    let driver = format!("driver version {version}, date {date}");
+    let driver = format!(
+        "driver version {}, date {}",
+        known(device.driver_version.as_ref()),
+        known(device.driver_date.as_ref())
+    );
     let check = match device.health {
         Health::Healthy => Subject::DEVICE.ok(driver),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
@@ -69,6 +70,10 @@ fn one_device(device: &Device, hint: &str) -> Finding {
         Health::Unhealthy(reason) => Subject::DEVICE.failed(format!("{reason}; {driver}"), hint),
     };
     check.of(format!("{} ({})", device.description, device.id))
+}
+
+fn known(value: Option<&impl ToString>) -> String {
+    value.map_or_else(|| "not known".to_owned(), ToString::to_string)
 }
 
 /// Whether containers can see more GPUs than the allocated one.

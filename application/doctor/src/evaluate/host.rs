@@ -20,8 +20,8 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
         return Subject::WINDOWS.skipped("the inventory does not contain the Windows build");
     };
-    let product = [host.product.as_deref(), host.display_version.as_deref()];
-    let product: Vec<&str> = product.into_iter().flatten().collect();
+    let product: Vec<&str> =
+        [&host.product, &host.display_version].into_iter().flatten().map(String::as_str).collect();
     let name = format!(
         "{} (build {build})",
         if product.is_empty() { "Windows".to_owned() } else { product.join(", version ") }

@@ -22,9 +22,9 @@ pub(super) fn configuration(configuration: &Result<Config, Failure>) -> Vec<Find
             return vec![Subject::CONFIGURATION.failed(failure.chain(), hint)];
         }
     };
-    let explicit = configuration.effective.iter().filter(|value| value.origin != Origin::Default);
-    let explicit: Vec<String> = explicit.map(ToString::to_string).collect();
-    let what = match explicit.as_slice() {
+    let effective = configuration.effective.iter();
+    let explicit = effective.filter(|value| value.origin != Origin::Default);
+    let what = match explicit.map(ToString::to_string).collect::<Vec<_>>().as_slice() {
         [] => "every value is a default".to_owned(),
         values => values.join("; "),
     };

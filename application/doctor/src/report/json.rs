@@ -9,19 +9,17 @@ use crate::finding::{Finding, Status, count};
 pub(super) fn document(report: &Report) -> Value {
     let checks: Value = report.checks.iter().map(check).collect();
     let Some(steps) = &report.steps else {
-        let of = |status| count(&report.checks, status);
         let counts = json!({
-            "problem": of(Status::Failed),
-            "warning": of(Status::Warning),
-            "ok": of(Status::Ok),
-            "notChecked": of(Status::Skipped),
+            "problem": count(&report.checks, Status::Failed),
+            "warning": count(&report.checks, Status::Warning),
+            "ok": count(&report.checks, Status::Ok),
+            "notChecked": count(&report.checks, Status::Skipped),
         });
         return json!({"counts": counts, "checks": checks});
     };
     let statuses = [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
     let counts = statuses.map(|status| (status.result(), count(steps, status)));
     let versions = versions(&report.snapshot).map(|(key, _, version)| (key, version));
-    let device = |values| -> Value { DEVICE.into_iter().zip(values).collect() };
     json!({
         "counts": counts.into_iter().collect::<Value>(),
         "interrupted": report.interrupted,
@@ -30,6 +28,10 @@ pub(super) fn document(report: &Report) -> Value {
         "steps": steps.iter().map(step).collect::<Value>(),
         "doctor": checks,
     })
+}
+
+fn device(values: [String; 5]) -> Value {
+    DEVICE.into_iter().zip(values).collect()
 }
 
 fn check(finding: &Finding) -> Value {

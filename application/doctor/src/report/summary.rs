@@ -1,15 +1,14 @@
 //! The versions and devices of a node. Nothing here is private: no paths, identifiers of
 //! single devices, names of hosts or users.
 
-use devices::{Criteria, Device, HostSnapshot, Program, discover};
-
 use command_line::device_summary::{health, supports};
+use devices::{Criteria, Device, HostSnapshot, Program, discover};
 
 /// The versions of a node's software: its name in JSON, its name for people, and the version.
 pub(super) fn versions(snapshot: &HostSnapshot) -> [(&'static str, &'static str, String); 6] {
     let HostSnapshot { host, node, .. } = snapshot;
-    let product = [host.product.clone(), host.display_version.clone()];
-    let product: Vec<String> = product.into_iter().flatten().collect();
+    let product: Vec<&str> =
+        [&host.product, &host.display_version].into_iter().flatten().map(String::as_str).collect();
     let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
     let containerd = node.containerd.as_ref().map(|containerd| &containerd.program);
     [

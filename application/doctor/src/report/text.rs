@@ -47,7 +47,7 @@ fn write_findings(
             writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
         }
         for detail in &finding.details {
-            // The output of a program, or a command line, which may be long.
+            // A detail may be a line that a program printed, or a command line; both may be long.
             let line = detail.replace('\n', " ");
             writeln!(text, "{:INDENT$}{}", "", printable_lines(&line))?;
         }

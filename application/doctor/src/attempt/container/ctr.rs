@@ -68,12 +68,14 @@ impl Ctr {
             &["containers", "delete", name],
         ];
         for command in removing {
-            // Fails if there is nothing to remove.
+            // A command fails if there is nothing to remove.
             let _ = self.command(command).await;
         }
         let listed = self.command(&["containers", "list", "--quiet"]).await.ok()?.ok()?;
-        let exists = || String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == name);
-        listed.status.success().then(exists)
+        if !listed.status.success() {
+            return None;
+        }
+        Some(String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == name))
     }
 
     async fn command(&self, arguments: &[&str]) -> Result<io::Result<Output>, Reason> {

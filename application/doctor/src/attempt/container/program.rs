@@ -42,8 +42,8 @@ impl Program {
             let this = (std::env::current_exe()?, FILE);
             return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
         };
-        let probe = format!("{PROBE}{}", std::env::consts::EXE_SUFFIX);
-        let probe = std::env::current_exe()?.with_file_name(probe);
+        let probe_name = format!("{PROBE}{}", std::env::consts::EXE_SUFFIX);
+        let probe = std::env::current_exe()?.with_file_name(probe_name);
         if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
@@ -51,7 +51,7 @@ impl Program {
         Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
     }
 
-    /// The check of `directx-visible`, if this node has that and its filter.
+    /// The check of `directx-visible`, if this node has that program and its filter.
     pub(super) fn check() -> io::Result<Option<Program>> {
         let mut sources = command_line::launcher_sources().into_iter();
         let Some(folder) =
@@ -59,8 +59,8 @@ impl Program {
         else {
             return Ok(None);
         };
-        let files = LAUNCHER_FILES.map(|name| (folder.join(name), name));
-        let files: Vec<_> = files.into_iter().filter(|(path, _)| path.is_file()).collect();
+        let every_file = LAUNCHER_FILES.map(|name| (folder.join(name), name)).into_iter();
+        let files: Vec<_> = every_file.filter(|(path, _)| path.is_file()).collect();
         Program::copied(Kind::Check, &files, &["--check", "--output", "json"]).map(Some)
     }
 
@@ -74,11 +74,9 @@ impl Program {
 
     /// The mount that the program needs.
     pub(super) fn flags(&self) -> Vec<String> {
-        let mount = |folder: &TempDir| {
-            let source = folder.path().display().to_string();
-            ["--mount".to_owned(), ctr_mount(&source, FOLDER)]
-        };
-        self.folder.iter().flat_map(mount).collect()
+        let Some(folder) = &self.folder else { return Vec::new() };
+        let source = folder.path().display().to_string();
+        vec!["--mount".to_owned(), ctr_mount(&source, FOLDER)]
     }
 }
 

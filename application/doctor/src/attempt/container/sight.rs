@@ -26,8 +26,8 @@ pub(super) fn judge(
     host: &BTreeSet<i64>,
 ) -> Option<Finding> {
     let listed: Listed = serde_json::from_str(text).ok()?;
-    let seen = listed.devices.iter().chain(&listed.skipped).map(|adapter| adapter.luid);
-    let seen: BTreeSet<i64> = seen.collect();
+    let seen: BTreeSet<i64> =
+        listed.devices.iter().chain(&listed.skipped).map(|adapter| adapter.luid).collect();
     let of_host = seen.intersection(host).count();
     let sight = format!("the container sees {of_host} of {} devices of the host", host.len());
     let which = match allocated.len() {
@@ -44,11 +44,13 @@ pub(super) fn judge(
     let finding = SUBJECT.finding(status, format!("{sight}; {which} {not}among them"));
     Some(finding.measured([("allocated", allocated.len().into()), ("seen", seen.len().into())]))
 }
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
     use serde_json::json;
+
+    use super::*;
 
     fn set(luids: &[i64]) -> BTreeSet<i64> {
         luids.iter().copied().collect()

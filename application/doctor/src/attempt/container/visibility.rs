@@ -28,13 +28,13 @@ pub(super) const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 /// Judges what the program printed; `None` if that is no report.
 pub(super) fn judge(text: &str) -> Option<Finding> {
     let Report { is_as_allocated, apis } = serde_json::from_str(text).ok()?;
-    let with = |verdict: &str| apis.iter().filter(|row| row.verdict == verdict).count();
     let counts = [
-        ("okCalls", with("ok").into()),
-        ("differentCalls", with("different").into()),
-        ("failedCalls", with("failed").into()),
-        ("absentCalls", with("absent").into()),
-    ];
+        ("okCalls", "ok"),
+        ("differentCalls", "different"),
+        ("failedCalls", "failed"),
+        ("absentCalls", "absent"),
+    ]
+    .map(|(key, verdict)| (key, apis.iter().filter(|row| row.verdict == verdict).count().into()));
     if is_as_allocated {
         let what = "directx-visible shows exactly the allocated devices";
         return Some(SUBJECT.ok(what).measured(counts));
