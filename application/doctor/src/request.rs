@@ -12,9 +12,13 @@ use crate::image::ImageVersion;
 use crate::report::OutputFormat;
 
 /// What follows the options of `doctor`.
-pub const DOCTOR_EXAMPLES: &str = "\
-Exits with 1 if there is a problem, and with 0 if there are only warnings. Every line is
-explained in docs/doctor.md.
+pub const DOCTOR_EXAMPLES: &str = concat!(
+    "\
+Exits with 1 if there is a problem, and with 0 if there are only warnings. This page explains
+every line:
+",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/doctor.md
 
 Examples:
   Check this node, as administrator:
@@ -24,13 +28,18 @@ Examples:
   Check a recorded host, on any machine:
     directx-device-plugin doctor --inventory host.yaml
   Also try what the daemon needs, as `verify` does:
-    directx-device-plugin doctor --try";
+    directx-device-plugin doctor --try"
+);
 
 /// What follows the options of `verify`.
-pub const VERIFY_EXAMPLES: &str = "\
+pub const VERIFY_EXAMPLES: &str = concat!(
+    "\
 The same as `doctor --try`. Exits with 1 if a step failed, and with 0 if there are only
-warnings. It removes everything that it creates, even after Ctrl+C. docs/verify.md explains
-each step.
+warnings. It removes everything that it creates, even after Ctrl+C. This page explains each
+step:
+",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/verify.md
 
 Examples:
   Test this node, as administrator; the daemon may be running:
@@ -44,7 +53,8 @@ Examples:
   Wait a minute for a GPU to be disabled or enabled, and skip the doctor:
     directx-device-plugin verify --wait-for-event 60 --skip doctor
   Test a recorded host as far as possible, on any machine:
-    directx-device-plugin verify --inventory host.yaml";
+    directx-device-plugin verify --inventory host.yaml"
+);
 
 /// The options of `doctor` and `verify`.
 #[derive(Args, Clone, Debug)]

@@ -46,7 +46,7 @@ pub(super) async fn run(
     let inventory = request.input.inventory.clone();
     let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);
     if host.host.platform == Platform::LinuxDxg {
-        return Ok(vec![SUBJECT.skipped("starts only Windows containers")]);
+        return Ok(vec![SUBJECT.skipped("this step starts only Windows containers")]);
     }
     let program = Program::for_command(&request.command)
         .context("this program cannot be copied for the container")?;
@@ -153,7 +153,7 @@ impl Bench<'_> {
                 .detail([error.to_string()]),
             Err(reason) => SUBJECT.error(&reason.into()),
         }
-        .detail([ctr::display(&arguments)]);
+        .detail([format!("`{}`", ctr::display(&arguments))]);
         if !is_left {
             return finding;
         }

@@ -22,8 +22,9 @@ use crate::stop::{Reason, Stop};
 /// The temporary resource.
 const RESOURCE: &str = "directx.microsoft.com/verify";
 
-/// What to read about a kubelet that does not respond.
-const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `doctor`";
+/// What to do about a kubelet that does not respond.
+const HINT: &str = "check that the kubelet runs (on Windows `Get-Service kubelet`) and that \
+     --device-plugin-dir, if set, is its directory, and read its log";
 
 /// Registers the resource, waits until the kubelet has received the device list, and ends the
 /// registration.

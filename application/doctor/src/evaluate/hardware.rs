@@ -6,7 +6,7 @@ use devices::{
 };
 
 use super::{NOT_IN_INVENTORY, linux};
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, Subject, number_of};
 use crate::problem_codes;
 
 /// The finding that the adapters cannot be read.
@@ -94,7 +94,8 @@ pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
         0 => Subject::VISIBILITY.ok("the host has no GPU"),
         1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
         n => {
-            let what = format!("containers can see all {n} GPUs, not only the allocated one");
+            let gpus = if n == 2 { "both GPUs".to_owned() } else { format!("all {n} GPUs") };
+            let what = format!("containers can see {gpus}, not only the allocated one");
             Subject::VISIBILITY.warning(what, hint)
         }
     }
@@ -128,8 +129,8 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Finding {
         .collect();
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
-        let what = format!("{library} reports {} GPUs, NVIDIA driver {driver}", gpus.len());
-        return Subject::NVML.ok(what);
+        let number = number_of(gpus.len(), "GPU");
+        return Subject::NVML.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
     }
     Subject::NVML.warning(
         format!(

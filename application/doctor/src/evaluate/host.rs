@@ -62,12 +62,16 @@ pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     if schemas.is_empty() {
         return Subject::HCS.skipped("the inventory lists no HCS schemas");
     }
+    let (noun, supports, does) = match schemas.as_slice() {
+        [_] => ("schema", "supports", "does"),
+        _ => ("schemas", "support", "do"),
+    };
     let list = schemas.join(", ");
     if takes_location_paths(host) {
-        return Subject::HCS.ok(format!("schema {list} supports devices by location path"));
+        return Subject::HCS.ok(format!("{noun} {list} {supports} devices by location path"));
     }
     Subject::HCS.warning(
-        format!("schema {list} does not support devices by location path (2.2 does)"),
+        format!("{noun} {list} {does} not support devices by location path (2.2 does)"),
         "a container that requests a display device gets all display adapters of the host, and one \
          that requests a compute-only device is refused unless `deviceClass` is set for mcdm; use \
          Windows Server 2022 or newer",

@@ -16,9 +16,9 @@ pub(super) const UNREAD: &str = "install the GPU vendor's driver on the Windows 
 /// The host and its software.
 pub(super) fn host(host: &HostFacts) -> Vec<Finding> {
     let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
-    let mut findings = vec![Subject::WINDOWS.skipped(product)];
+    let mut findings = vec![Subject::WINDOWS.skipped(format!("this host runs {product}"))];
     for subject in [Subject::HCS, Subject::IMAGE, Subject::CONTAINERD, Subject::KUBELET] {
-        findings.push(subject.skipped("not checked on Linux"));
+        findings.push(subject.skipped("checked only on Windows"));
     }
     findings
 }

@@ -10,7 +10,7 @@ use devices::{
 
 use super::runtime_files::runtime_files;
 use crate::facts::NodeFacts;
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, Subject, number_of};
 
 /// The configuration, and the values in it that have no effect.
 pub(super) fn configuration(configuration: &Result<Config, Failure>) -> Vec<Finding> {
@@ -69,11 +69,13 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     }
     let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
     if is_empty {
-        checks.push(Subject::RESOURCES.failed(
-            "no device of this host is advertised to the kubelet",
-            "the lines about adapters give each reason and fix; if no adapter is listed, install the \
-             vendor's driver",
-        ));
+        let hint = if set.skipped.iter().all(|skipped| skipped.reason == SkipReason::Software) {
+            "install the GPU vendor's driver, or assign a GPU to this machine"
+        } else {
+            "fix what the next lines report about each adapter"
+        };
+        let what = "no device of this host is advertised to the kubelet";
+        checks.push(Subject::RESOURCES.failed(what, hint));
     } else {
         checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
     }
@@ -108,18 +110,18 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
         NonZeroU32::MIN => String::new(),
         replicas => format!(", each shared by up to {replicas} containers"),
     };
-    let noun = if devices == 1 { "device" } else { "devices" };
-    let what = format!("{healthy} of {devices} {noun} healthy{shared}");
+    let what = format!("{healthy} of {} healthy{shared}", number_of(devices, "device"));
     if healthy == 0 {
-        let hint = "pods stay Pending until a device is healthy; see the lines about devices";
+        let hint =
+            "fix what the lines `device` report; pods stay Pending until a device is healthy";
         return Subject::RESOURCES.failed(what, hint).of(name);
     }
     Subject::RESOURCES.ok(what).of(name)
 }
 
 /// An adapter that is under no resource. Software adapters never are and have no line. An adapter that
-/// the configuration excludes is of interest if no other one is advertised.
-fn skipped_adapter(skipped: &Skipped, is_only_skipped: bool) -> Option<Finding> {
+/// the configuration excludes needs a fix only if no other one is advertised.
+fn skipped_adapter(skipped: &Skipped, is_nothing_advertised: bool) -> Option<Finding> {
     let name = match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),
         description => format!("{description} (LUID {})", skipped.luid),
@@ -139,14 +141,25 @@ fn skipped_adapter(skipped: &Skipped, is_only_skipped: bool) -> Option<Finding> 
             "an allocation by this path could give a container either device: restart the host; if \
              the problem persists, update the firmware; in an inventory, correct locationPaths"
         }
-        SkipReason::Integrated if is_only_skipped => {
-            "if pods should get it, set `includeIntegrated: true`"
+        // Pods get other devices, and the configuration excludes this one.
+        _ if !is_nothing_advertised => return Some(Subject::RESOURCES.ok(what).of(name)),
+        SkipReason::Integrated => "if pods should get it, set `includeIntegrated: true`",
+        SkipReason::Detachable => "if pods should get it, set `includeDetachable: true`",
+        SkipReason::NoModel(..) => {
+            "devices for display and compute need `--driver-model wddm`, devices for compute only \
+             `--driver-model mcdm`; for an adapter that does not support compute, install the GPU \
+             vendor's driver, or assign a GPU to this machine"
         }
-        SkipReason::Detachable if is_only_skipped => {
-            "if pods should get it, set `includeDetachable: true`"
+        SkipReason::Name(_) => {
+            "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver models \
+             wddm and mcdm instead of legacy"
         }
-        // The configuration excludes it, or another device represents it.
-        _ => return Some(Subject::RESOURCES.ok(what).of(name)),
+        SkipReason::ComputeOnlyOnLinux => {
+            "if an application can use it, advertise it with a rule of `resources`"
+        }
+        SkipReason::SamePnpDevice(_) | SkipReason::Filtered(..) => {
+            return Some(Subject::RESOURCES.ok(what).of(name));
+        }
     };
     Some(Subject::RESOURCES.warning(what, hint).of(name))
 }

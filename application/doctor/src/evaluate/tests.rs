@@ -6,10 +6,10 @@ use anyhow::anyhow;
 use command_line::Failure;
 use config::{Config, EmptyEnvironment, Flags};
 use devices::{
-    Adapter, AdapterWarning, AdditionalMounts, ContainerPolicy, Containerd, CopyToVmValue,
-    Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid,
-    NodeSoftware, NvidiaGpu, Nvml, Platform, Policy, Program, ProgramVersion, RuntimeFile,
-    RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
+    Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, ContainerPolicy, Containerd,
+    CopyToVmValue, Destination, DriverModel, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
+    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, Policy, Program, ProgramVersion,
+    RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
 };
 
 use super::evaluate;
@@ -164,7 +164,21 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     let (status, what) = only(Subject::HCS, |facts| {
         facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
     });
-    assert_eq!((status, what.starts_with("schema 2.1 ")), (Status::Warning, true));
+    assert_eq!((status, what.starts_with("schema 2.1 does not ")), (Status::Warning, true));
+    for (schemas, what) in [
+        (
+            &["1.0", "2.1"][..],
+            "schemas 1.0, 2.1 do not support devices by location path (2.2 does)",
+        ),
+        (&["2.5"], "schema 2.5 supports devices by location path"),
+        (&["2.1", "2.5"], "schemas 2.1, 2.5 support devices by location path"),
+    ] {
+        let (_, found) = only(Subject::HCS, |facts| {
+            let schemas = schemas.iter().map(|schema| schema.parse().unwrap());
+            facts.snapshot.host.hcs_schemas = schemas.collect();
+        });
+        assert_eq!(found, what);
+    }
 }
 
 #[test]
@@ -499,7 +513,15 @@ fn containers_can_see_all_of_several_gpus() {
     let (status, what) = only(Subject::VISIBILITY, |facts| {
         facts.snapshot.adapters = two_gpus().adapters;
     });
-    assert_eq!((status, what.contains("all 2 GPUs")), (Status::Warning, true));
+    assert_eq!((status, what.contains("see both GPUs")), (Status::Warning, true));
+    let (_, what) = only(Subject::VISIBILITY, |facts| {
+        facts.snapshot.adapters = two_gpus().adapters;
+        let mut third = adapters(facts)[0].clone();
+        third.luid = Luid(3);
+        third.pnp.as_mut().unwrap().id = devices::PnpId::new(r"PCI\3");
+        adapters(facts).push(third);
+    });
+    assert!(what.contains("see all 3 GPUs"), "{what}");
     assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
 }
 
@@ -539,21 +561,49 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
     assert_eq!(unchecked, [Subject::CONTAINERD, Subject::KUBELET, Subject::NVML]);
 }
 
+/// The finding with a reason has its fix, if nothing else is advertised.
 #[test]
-fn the_switch_that_excludes_every_adapter_is_named() {
-    let mut facts = healthy();
-    for adapter in adapters(&mut facts) {
-        adapter.detachable = true;
+fn what_excludes_every_adapter_has_its_fix() {
+    for (change, reason, fix) in [
+        (
+            (|facts| adapters(facts)[0].integrated = true) as fn(&mut NodeFacts),
+            "adapter is integrated",
+            "`includeIntegrated: true`",
+        ),
+        (
+            |facts| adapters(facts)[0].detachable = true,
+            "adapter is detachable",
+            "`includeDetachable: true`",
+        ),
+        (
+            |facts| {
+                let policy = &mut facts.configuration.as_mut().unwrap().policy;
+                policy.models.retain(|model| model.model == DriverModel::Mcdm);
+            },
+            "not matched by any enabled driver model (mcdm)",
+            "`--driver-model wddm`",
+        ),
+        (
+            |facts| {
+                facts.snapshot.host.platform = Platform::LinuxDxg;
+                let attributes = &mut adapters(facts)[0].attributes;
+                *attributes = Attributes::default();
+                attributes.insert(Attribute::D3d12CoreCompute);
+            },
+            "compute-only devices such as NPUs cannot be used through /dev/dxg",
+            "a rule of `resources`",
+        ),
+    ] {
+        let findings = changed(Subject::RESOURCES, change);
+        let [problem, skipped] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(
+            problem.hint.as_deref(),
+            Some("fix what the next lines report about each adapter")
+        );
+        assert_eq!(skipped.status, Status::Warning);
+        assert!(skipped.what.starts_with(&format!("not advertised: {reason}")), "{skipped:?}");
+        assert!(skipped.hint.as_ref().unwrap().contains(fix), "{skipped:?}");
     }
-    let checks = evaluate(&facts);
-    let fixes: Vec<_> = checks
-        .iter()
-        .filter(|check| check.what.starts_with("not advertised: adapter is detachable"))
-        .map(|check| (check.status, format!("{:?}", check.hint)))
-        .collect();
-    assert!(!fixes.is_empty(), "{checks:?}");
-    for (status, hint) in fixes {
-        assert_eq!(status, Status::Warning);
-        assert!(hint.contains("includeDetachable: true"), "{hint}");
-    }
+    let none = changed(Subject::RESOURCES, |facts| adapters(facts).clear());
+    assert!(none[0].hint.as_ref().unwrap().starts_with("install the GPU"), "{none:?}");
 }

@@ -1,5 +1,6 @@
 //! The report for people. It has colors, which are removed where no terminal shows them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::builder::styling::Style;
@@ -13,6 +14,13 @@ use crate::finding::{Finding, Status};
 /// How wide the columns of the status and the subject are.
 pub(super) const INDENT: usize = 32;
 
+/// How many findings with the same subject and status, and how many devices, are shown. A node has
+/// fewer GPUs.
+const SIMILAR: usize = 20;
+
+/// How many details of a finding are shown: more than the last lines of a program's output.
+const DETAILS: usize = 50;
+
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     let Some(steps) = &report.steps else {
@@ -23,39 +31,83 @@ pub(super) fn text(report: &Report) -> String {
     for (_, name, version) in versions(&report.snapshot) {
         let _ = writeln!(text, "{name:22}{}", printable(&version));
     }
-    for [description, _, driver, _, health] in devices(&report.snapshot) {
-        let description = printable(&description);
+    let devices = devices(&report.snapshot);
+    for [description, _, driver, _, health] in devices.iter().take(SIMILAR) {
+        let description = printable(description);
         let _ = writeln!(text, "{:22}{description}, driver {driver}, {health}", "device");
+    }
+    if let Some(rest) = more(devices.len(), SIMILAR) {
+        let _ = writeln!(text, "{:22}{rest}", "device");
     }
     text.push('\n');
     let _ = write_findings(&mut text, steps, Status::result);
     text
 }
 
-/// A line for each finding, and below it what was measured, the details and the hint.
+/// The findings in lines. Of many similar ones, only the first are shown.
 fn write_findings(
     text: &mut String,
     findings: &[Finding],
     name: fn(Status) -> &'static str,
 ) -> std::fmt::Result {
-    for finding in findings {
-        let (style, subject) = (style(finding.status), finding.subject.0);
-        let (name, sentence) = (name(finding.status), finding.sentence());
-        let sentence = printable_line(&sentence);
-        writeln!(text, "{style}{name:11}{style:#}  {subject:17}  {sentence}")?;
-        if !finding.measurements.is_empty() {
-            writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
+    for group in findings.chunk_by(|a, b| a.subject == b.subject) {
+        let mut counts = BTreeMap::new();
+        for finding in group {
+            let count: &mut usize = counts.entry(finding.status).or_default();
+            *count += 1;
+            if *count <= SIMILAR {
+                write_finding(text, finding, name)?;
+            }
         }
-        for detail in &finding.details {
-            // A detail may be a line that a program printed, or a command line; both may be long.
-            let line = detail.replace('\n', " ");
-            writeln!(text, "{:INDENT$}{}", "", printable_lines(&line))?;
-        }
-        if let Some(hint) = &finding.hint {
-            writeln!(text, "{:INDENT$}-> {}", "", printable_line(hint))?;
+        for (status, count) in counts {
+            if let Some(rest) = more(count, SIMILAR) {
+                write_line(text, name(status), style(status), group[0].subject.0, &rest)?;
+            }
         }
     }
     writeln!(text, "\n{}", counted(findings, name))
+}
+
+/// A line for a finding, and below it what was measured, the details and the hint.
+fn write_finding(
+    text: &mut String,
+    finding: &Finding,
+    name: fn(Status) -> &'static str,
+) -> std::fmt::Result {
+    let (status, subject) = (finding.status, finding.subject.0);
+    let sentence = finding.sentence();
+    write_line(text, name(status), style(status), subject, &printable_line(&sentence))?;
+    if !finding.measurements.is_empty() {
+        writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
+    }
+    for detail in finding.details.iter().take(DETAILS) {
+        // A detail may be a line that a program printed, or a command line; both may be long.
+        let line = detail.replace('\n', " ");
+        writeln!(text, "{:INDENT$}{}", "", printable_lines(&line))?;
+    }
+    if let Some(rest) = more(finding.details.len(), DETAILS) {
+        writeln!(text, "{:INDENT$}{rest}", "")?;
+    }
+    if let Some(hint) = &finding.hint {
+        writeln!(text, "{:INDENT$}-> {}", "", printable_line(hint))?;
+    }
+    Ok(())
+}
+
+fn write_line(
+    text: &mut String,
+    name: &str,
+    style: Style,
+    subject: &str,
+    sentence: &str,
+) -> std::fmt::Result {
+    writeln!(text, "{style}{name:11}{style:#}  {subject:17}  {sentence}")
+}
+
+/// How many of `count` things are not among the first `shown`, if any.
+fn more(count: usize, shown: usize) -> Option<String> {
+    let more = count.checked_sub(shown).filter(|more| *more > 0)?;
+    Some(format!("… and {more} more; `--output json` lists all"))
 }
 
 const fn style(status: Status) -> Style {
@@ -90,5 +142,31 @@ mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    #[test]
+    fn of_many_similar_findings_only_the_first_are_shown() {
+        let mut checks = Vec::new();
+        for n in 0..10_000 {
+            checks.push(Subject::DEVICE.ok("fine").of(format!("gpu {n}")));
+            if n % 400 == 0 {
+                checks.push(Subject::DEVICE.failed("broken", "fix").of(format!("gpu {n}")));
+            }
+        }
+        checks.push(Subject::NVML.ok("last").detail((0..51).map(|n| format!("detail {n}"))));
+        let text = text(&Report { checks, ..Report::default() });
+        for line in [
+            "  device             gpu 19: fine\n",
+            "  device             gpu 7600: broken\n",
+            "  device             … and 5 more; `--output json` lists all\n",
+            "  device             … and 9980 more; `--output json` lists all\n",
+            "  nvml               last\n",
+            "  detail 49\n                                … and 1 more; `--output json` lists all\n",
+            "\n25 problems, 0 warnings, 10001 ok, 0 not checked\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("gpu 20: fine") && !text.contains("gpu 8000: broken"), "{text}");
+        assert_eq!(text.lines().count(), 20 + 2 * 20 + 2 + 1 + 50 + 1 + 2);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::SUBJECT;
-use crate::finding::{Finding, Status};
+use crate::finding::{Finding, Status, number_of};
 
 /// What `directx-device-plugin devices --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -29,7 +29,8 @@ pub(super) fn judge(
     let seen: BTreeSet<i64> =
         listed.devices.iter().chain(&listed.skipped).map(|adapter| adapter.luid).collect();
     let of_host = seen.intersection(host).count();
-    let sight = format!("the container sees {of_host} of {} devices of the host", host.len());
+    let all = number_of(host.len(), "device");
+    let sight = format!("the container sees {of_host} of {all} of the host");
     let which = match allocated.len() {
         1 => "the allocated device is".to_owned(),
         several => format!("the {several} allocated devices are"),

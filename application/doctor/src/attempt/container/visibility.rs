@@ -44,7 +44,11 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
         .filter(|row| row.verdict == "different")
         .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
     let what = "directx-visible does not show exactly the allocated devices";
-    let hint = "see the table of APIs in docs/multi-gpu.md";
+    let hint = concat!(
+        "the table of APIs says what is known: ",
+        env!("CARGO_PKG_REPOSITORY"),
+        "/blob/main/docs/multi-gpu.md"
+    );
     Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
 }
 
