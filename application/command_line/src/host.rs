@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use devices::{
     AdapterSource, AdapterWarning, HostSnapshot, Platform, StoreFiles, WarningEffect,
     dxg_driver_folder,
 };
 
-use crate::inventory_source::InventorySource;
-
 use crate::failure::Failure;
+use crate::inventory_source::InventorySource;
+use crate::live_read::{OnStep, read_live};
 
 /// Opens the inventory at `inventory`, or this host's adapters where there is none.
 ///
@@ -27,18 +28,29 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
     }
 }
 
-/// Reads the adapters and facts of the host that [`open_host`] opens, once.
+/// Reads the adapters and facts of the host that [`open_host`] opens, once. Says on standard error
+/// what this host does not answer, and gives up after 30 seconds ([`read_live`]).
 pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     if let Some(path) = inventory {
         return read_inventory(path);
     }
-    let snapshot = this_host()?.snapshot().map_err(|error| {
+    read_live(|on_step| read_this_host(&on_step))?
+}
+
+fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, Failure> {
+    let mut source = this_host()?;
+    let on_read_step = Arc::clone(on_step);
+    source.report_steps(Box::new(move |step| on_read_step(step.to_string())));
+    let snapshot = source.snapshot().map_err(|error| {
         let error = anyhow::Error::from_boxed(error);
         Failure::runtime(error.context("cannot read the adapters of this host"))
     })?;
     // A snapshot does not contain all facts of a Windows host.
     #[cfg(windows)]
-    let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
+    let snapshot = {
+        on_step("asking the Host Compute Service for its schema versions".to_owned());
+        HostSnapshot { host: win32::host_facts(), ..snapshot }
+    };
     Ok(snapshot)
 }
 

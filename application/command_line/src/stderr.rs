@@ -1,4 +1,4 @@
-//! Writes a program's last message to standard error.
+//! Writes a program's messages to standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc;
@@ -32,7 +32,7 @@ fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str)
     if let Ok(writer) = writer
         && wait.recv_timeout(limit).is_ok()
     {
-        // The process exits next. Wine loses the exit status if a thread ends at that moment.
+        // The process may exit next. Wine loses the exit status if a thread ends at that moment.
         let _ = writer.join();
     }
 }

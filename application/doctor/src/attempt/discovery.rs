@@ -1,9 +1,11 @@
 //! `discovery`: how long reading the adapters takes, and whether every reading is the same.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
+use command_line::{OnStep, read_live};
 use devices::{AdapterSource, Criteria, HostSnapshot, discover};
 
 use super::differences::differences;
@@ -30,15 +32,21 @@ pub(super) async fn read(
     times: usize,
     stop: &Stop,
 ) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
-    let reads = stop.or_on_thread(move || measured_reads(inventory.as_deref(), times)).await?;
-    reads.context("the adapters cannot be read")
+    let reads = stop.or_on_thread(move || match &inventory {
+        Some(path) => measured_reads(Some(path), times, Arc::new(|_| ())),
+        None => read_live(move |on_step| measured_reads(None, times, on_step))
+            .map_err(|failure| anyhow!(failure.chain()))?,
+    });
+    reads.await?.context("the adapters cannot be read")
 }
 
 fn measured_reads(
     inventory: Option<&Path>,
     times: usize,
+    on_step: OnStep,
 ) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
     let mut source = open(inventory)?;
+    source.report_steps(Box::new(move |step| on_step(step.to_string())));
     let mut reads = Vec::new();
     for _ in 0..times {
         let began = Instant::now();

@@ -1,11 +1,13 @@
 //! Programs of the node: where they are, and what they print when they are run.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use daemon::event_loop;
 use devices::{Program, ProgramVersion};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::service_command::ServiceCommand;
 use crate::stop::Stop;
@@ -47,9 +49,22 @@ pub(super) fn stdout_of(program: &Path, arguments: &[&str]) -> Result<String, St
 }
 
 fn stdout_within(command: Command, limit: Duration) -> Result<String, String> {
+    let program = command.as_std().get_program().to_owned();
     let event_loop = event_loop::build().map_err(|failure| failure.chain())?;
     let ended = event_loop
-        .block_on(async { Stop::only_after(limit).or_output(command).await })
+        .block_on(async {
+            let stop = Stop::only_after(limit);
+            let mut running = pin!(stop.or_output(command));
+            if let Ok(ended) = timeout(limit / 2, &mut running).await {
+                return ended;
+            }
+            tracing::warn!(
+                ?program,
+                limit_s = limit.as_secs(),
+                "waiting for a program that does not answer"
+            );
+            running.await
+        })
         .map_err(|reason| reason.to_string())?
         .map_err(|error| error.to_string())?;
     let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();

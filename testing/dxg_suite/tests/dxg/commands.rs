@@ -72,6 +72,34 @@ fn an_adapter_that_does_not_answer_is_skipped_with_the_reason() {
 
 #[test]
 #[ignore = "needs root and musl: cargo xtask test dxg"]
+fn a_driver_that_hangs_is_named_and_given_up() {
+    let Some(machine) = Machine::new() else { return };
+    machine.driver.change(|state| state.hangs = true);
+    // They wait at the same time.
+    let [devices, doctor] = std::thread::scope(|scope| {
+        [&["devices"], &["doctor"]]
+            .map(|words| scope.spawn(|| machine.run(words)))
+            .map(|run| run.join().unwrap())
+    });
+    for output in [&devices, &doctor] {
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("has not answered for 5 s while listing adapters;"), "{stderr}");
+    }
+    let error = "no answer within 30 s while listing adapters";
+    assert!(text(&devices.stderr).contains(error), "{}", text(&devices.stderr));
+    let doctor = text(&doctor.stdout);
+    let findings: Vec<&str> = doctor.lines().collect();
+    let device = findings.iter().position(|line| line.starts_with("problem      device "));
+    let device = device.unwrap_or_else(|| panic!("{doctor}"));
+    assert!(findings[device].ends_with(error), "{doctor}");
+    assert!(findings[device + 1].contains("-> the graphics driver or the system"), "{doctor}");
+    assert!(doctor.contains("\nproblem      kubelet-socket "), "{doctor}");
+    assert!(doctor.contains("\nok           configuration "), "{doctor}");
+}
+
+#[test]
+#[ignore = "needs root and musl: cargo xtask test dxg"]
 fn a_device_file_that_cannot_be_opened_is_explained() {
     const OTHER_FUNCTION: &str = "PCI_ID=1AF4:1041\nPCI_SUBSYS_ID=1414:008E";
     let broken = "the connection of /dev/dxg to the Windows host is broken";
