@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::outcome::{Fault, Outcome};
 
 /// The part of the troubleshooting page about the driver's files.
-const RUNTIME_FILES: &str = "see runtime-files in docs/doctor.md";
+const RUNTIME_FILES: &str = concat!("see ", page!("runtime-files"));
 
 /// The fault of an API whose library is not installed: `names` are the files that were tried.
 pub(crate) fn absent(api: Api, names: &[&str]) -> Fault {

@@ -5,6 +5,13 @@
 //! library does not affect the other tests. `directx-visible --check` lists adapters with the same
 //! code, in such processes.
 
+/// The address of a section of the page about findings. A container does not have the pages.
+macro_rules! page {
+    ($section:literal) => {
+        concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/doctor.md#", $section)
+    };
+}
+
 mod advice;
 mod agreement;
 pub mod allocation;

@@ -204,7 +204,7 @@ fn push_visibility(text: &mut String, visibility: &Visibility) {
         let _ = writeln!(text, "  error: LUID {luid} is visible, but was not allocated");
     }
     if !visibility.is_as_allocated {
-        let _ = writeln!(text, "  hint: see visibility in docs/doctor.md");
+        text.push_str(concat!("  hint: see ", page!("visibility"), "\n"));
     }
 }
 
@@ -261,8 +261,10 @@ mod tests {
                 "vulkan   ok             vulkan-1.dll, file version 31.0.15.5362, 1.3, 12 ms",
                 "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 1.23 ms",
                 "nvml     absent         nvml.dll not found",
-                "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see \
-                 runtime-files in docs/doctor.md",
+                concat!(
+                    "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see ",
+                    page!("runtime-files")
+                ),
                 "ok: 1 ok, 0 failed, 1 absent",
             ]
         );

@@ -61,8 +61,11 @@ fn judge_devices(devices: &[DeviceOutcome], allow_software: bool) -> (Verdict, O
     let mut counted =
         devices.iter().filter(|device| device.info.kind.counts(allow_software)).peekable();
     if devices.is_empty() {
-        let hint = "check that the container was allocated a device, and that the driver's files \
-                    are mounted: see runtime-files in docs/doctor.md";
+        let hint = concat!(
+            "check that the container was allocated a device, and that the driver's files are \
+             mounted: see ",
+            page!("runtime-files")
+        );
         (Verdict::NoDevice, Some(Fault::new("the library lists no device").hint(hint)))
     } else if counted.peek().is_none() {
         let fault = Fault::new("every device is a software device: the CPU computes").hint(

@@ -126,10 +126,11 @@ impl Functions {
         };
         let fault = Fault::new(format!("{call} failed with {status}{name}"));
         Err(match status {
-            JIT_COMPILER_NOT_FOUND => fault.hint(
+            JIT_COMPILER_NOT_FOUND => fault.hint(concat!(
                 "nvptxJITCompiler64.dll or libnvidia-ptxjitcompiler.so is missing: the driver's \
-                 files are mounted only in part; see runtime-files in docs/doctor.md",
-            ),
+                 files are mounted only in part; see ",
+                page!("runtime-files")
+            )),
             DRIVER_MISMATCH => fault.hint(
                 "the container has CUDA files of another driver version: remove them from the \
                  image, and restart the container after the node's driver was replaced",

@@ -50,10 +50,11 @@ fn failed(call: &'static str) -> impl Fn(vk::Result) -> Fault {
     move |result| {
         let fault = Fault::new(format!("{call} failed: {result:?}"));
         match result {
-            vk::Result::ERROR_INCOMPATIBLE_DRIVER => fault.hint(
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => fault.hint(concat!(
                 "the loader found no driver: the driver's files are not mounted, or not registered; \
-                 see runtime-files in docs/doctor.md",
-            ),
+                 see ",
+                page!("runtime-files")
+            )),
             vk::Result::ERROR_DEVICE_LOST => fault.hint(
                 "the driver was reset or the device was removed: restart the container, and check \
                  the device on the node",

@@ -76,8 +76,11 @@ fn explain(code: u32) -> (&'static str, &'static str) {
         0x8007_0057 => (" (E_INVALIDARG)", ""),
         0x887a_0004 => (
             " (DXGI_ERROR_UNSUPPORTED)",
-            "the adapter's driver does not support this API, or its files are not mounted: see \
-             runtime-files in docs/doctor.md",
+            concat!(
+                "the adapter's driver does not support this API, or its files are not mounted; \
+                 see ",
+                page!("runtime-files")
+            ),
         ),
         0x887a_0005 => (" (DXGI_ERROR_DEVICE_REMOVED)", LOST),
         0x887a_0006 => (" (DXGI_ERROR_DEVICE_HUNG)", LOST),

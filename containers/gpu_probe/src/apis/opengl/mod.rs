@@ -95,10 +95,10 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 
 /// Without a driver, `opengl32.dll` computes by itself.
 fn no_driver() -> Fault {
-    Fault::new("opengl32.dll finds no OpenGL driver").hint(
-        "the driver's files are not mounted, or not registered in the container; see \
-         runtime-files in docs/doctor.md",
-    )
+    Fault::new("opengl32.dll finds no OpenGL driver").hint(concat!(
+        "the driver's files are not mounted, or not registered in the container; see ",
+        page!("runtime-files")
+    ))
 }
 
 fn candidate(context: Context) -> Result<Candidate, Fault> {
