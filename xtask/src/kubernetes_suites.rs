@@ -13,7 +13,7 @@ use anyhow::{Result, bail, ensure};
 use crate::image::{self, LINUX, NO_REGISTRY, Source};
 use crate::prerequisites;
 use crate::process::{download, run, stdout};
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
@@ -49,7 +49,6 @@ pub(crate) fn download_modules() -> Result<()> {
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
     workspace::build()?;
-    run(cargo().args(["build", "--quiet", "--workspace", "--examples"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     // The tests build these at the same time; two builds would compile the same packages.
@@ -66,7 +65,7 @@ pub(crate) fn check() -> Result<()> {
 
 /// Runs the plugin, also from its image for Linux, on a Linux node with a container runtime.
 pub(crate) fn linux_node() -> Result<()> {
-    run(cargo().args(["build", "--quiet", "--package", "plugin"]))?;
+    workspace::build()?;
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None)?;
     let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, source.version);

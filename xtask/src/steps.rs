@@ -14,7 +14,7 @@ use crate::process::run;
 use crate::workspace::{
     self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
 };
-use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
+use crate::{attack, documentation, image, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
 pub(crate) struct Step {
@@ -277,8 +277,7 @@ fn windows_lints() -> Result<()> {
 }
 
 fn dxg() -> Result<()> {
-    let program = ["build", "--quiet", "--package", "plugin", "--target", STATIC_TARGET];
-    run(cargo().args(program))?;
+    image::compile(STATIC_TARGET, image::LINUX.packages, "dev")?;
     run(&mut ignored_tests(&["--test", "dxg"]))
 }
 

@@ -262,4 +262,9 @@ impl MountPlan {
     pub fn mounted(&self) -> impl Iterator<Item = &MountCandidate> {
         self.files.iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| &f.file)
     }
+
+    /// The files to mount, in order, without a copy of their paths.
+    pub fn into_mounted(self) -> impl Iterator<Item = MountCandidate> {
+        self.files.into_iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| f.file)
+    }
 }

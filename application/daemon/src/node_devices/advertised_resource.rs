@@ -237,9 +237,9 @@ fn refusal(error: &PlanError) -> (Code, &'static str) {
 /// The plan as a message to the kubelet. On Windows a device's container path and
 /// permissions must be empty. A CDI device contains everything but the variables.
 fn response(plan: Plan) -> ContainerResponse {
-    let mounts = plan.mounts.mounted().map(|file| Mount {
-        container_path: file.container_path.clone(),
-        host_path: file.host_path.clone(),
+    let mounts = plan.mounts.into_mounted().map(|file| Mount {
+        container_path: file.container_path,
+        host_path: file.host_path,
         read_only: true,
     });
     let host_path = plan.device.host_path();
