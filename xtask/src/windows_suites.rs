@@ -98,9 +98,14 @@ pub(crate) fn wine_32() -> Result<()> {
 fn build_programs() -> Result<()> {
     visibility_filter::build()?;
     workspace::build()?;
-    run(for_windows("build").args(TARGETS))?;
+    build()?;
     let bed = ["--package", "wine_bed", "--target", WINDOWS_32_TARGET];
     run(cargo().args(["build", "--quiet"]).args(bed))
+}
+
+/// Builds all programs for Windows, with tests and with the flags of images.
+pub(crate) fn build() -> Result<()> {
+    run(for_windows("build").args(TARGETS))
 }
 
 /// A command of cargo for all packages that run under Wine, with the flags of images, which then

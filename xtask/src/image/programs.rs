@@ -10,7 +10,7 @@ use super::layer::Files;
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
-use crate::{build_flags, prerequisites};
+use crate::{build_flags, prerequisites, windows_suites};
 
 /// The programs of an image.
 pub(crate) struct Shipped {
@@ -108,6 +108,11 @@ pub(crate) fn compile(target: &str, packages: &[&str], profile: &str) -> Result<
         }
         STATIC_TARGET => prerequisites::for_static_builds()?,
         _ => {}
+    }
+    if (target, profile) == (WINDOWS_TARGET, "dev") {
+        // Tests read the programs that run under Wine.
+        windows_suites::build()?;
+        return Ok(folder(target, profile));
     }
     let mut build = cargo();
     if !io::stderr().is_terminal() {
