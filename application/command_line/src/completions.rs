@@ -13,9 +13,14 @@ const COMPLETIONS: &str = "completions";
 /// Adds the completion option to a program without subcommands.
 #[must_use]
 pub fn with_completions(command: Command) -> Command {
-    let option = Arg::new(COMPLETIONS).long(COMPLETIONS).value_name("SHELL").exclusive(true);
-    let option = option.value_parser(value_parser!(Shell));
-    command.arg(option.help("Print a completion script for this shell and exit"))
+    command.arg(
+        Arg::new(COMPLETIONS)
+            .long(COMPLETIONS)
+            .value_name("SHELL")
+            .exclusive(true)
+            .value_parser(value_parser!(Shell))
+            .help("Print a completion script for this shell and exit"),
+    )
 }
 
 /// The arguments of this process, as `command` defines them. Exits after wrong usage, `--help` and

@@ -90,8 +90,9 @@ pub fn run(program: impl FnOnce() -> Result<ExitCode, Failure> + UnwindSafe) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use anyhow::anyhow;
+
+    use super::*;
 
     #[test]
     fn causes_and_hint_follow_the_error() {

@@ -44,28 +44,25 @@ impl Frontend {
     #[must_use]
     pub fn flags(self, container: Container<'_>) -> Vec<String> {
         let mut flags = Vec::new();
-        let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
         if self == Frontend::Docker {
-            add("--isolation", "process".to_owned());
+            flags.push(("--isolation", "process".to_owned()));
         }
         for device in container.devices {
-            add("--device", self.device(device));
+            flags.push(("--device", self.device(device)));
         }
-        for mount in container.mounts.mounted() {
+        for MountCandidate { host_path, container_path, .. } in container.mounts.mounted() {
             match self {
-                Frontend::Ctr => {
-                    add("--mount", ctr_mount(&mount.host_path, &mount.container_path));
-                }
+                Frontend::Ctr => flags.push(("--mount", ctr_mount(host_path, container_path))),
                 Frontend::Nerdctl => {
-                    add("--volume", format!("{}:{}:ro", mount.host_path, mount.container_path));
+                    flags.push(("--volume", format!("{host_path}:{container_path}:ro")));
                 }
                 Frontend::Docker | Frontend::Crictl => {}
             }
         }
         for (name, value) in container.envs.into_iter().flatten() {
-            add("--env", format!("{name}={value}"));
+            flags.push(("--env", format!("{name}={value}")));
         }
-        flags
+        flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     }
 
     fn device(self, device: &DeviceGrant) -> String {
@@ -111,15 +108,17 @@ pub fn ctr_mount(host_path: &str, container_path: &str) -> String {
 /// contains `container`.
 #[must_use]
 pub fn cri_config(container: Container<'_>) -> String {
-    let device = |device: &DeviceGrant| json!({"host_path": device.host_path()});
-    let mount = |MountCandidate { container_path, host_path, .. }: &MountCandidate| json!({"container_path": container_path, "host_path": host_path, "readonly": true});
-    let env = |(key, value)| json!({"key": key, "value": value});
+    let devices = container.devices.iter().map(|device| json!({"host_path": device.host_path()}));
+    let mounts = container.mounts.mounted().map(|MountCandidate { container_path, host_path, .. }| {
+        json!({"container_path": container_path, "host_path": host_path, "readonly": true})
+    });
     let mut config = json!({
-        "devices": container.devices.iter().map(device).collect::<Value>(),
-        "mounts": container.mounts.mounted().map(mount).collect::<Value>(),
+        "devices": devices.collect::<Value>(),
+        "mounts": mounts.collect::<Value>(),
     });
     if let Some(envs) = container.envs.filter(|envs| !envs.is_empty()) {
-        config["envs"] = envs.iter().map(env).collect();
+        config["envs"] =
+            envs.iter().map(|(key, value)| json!({"key": key, "value": value})).collect();
     }
     format!("{config:#}\n")
 }

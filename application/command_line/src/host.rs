@@ -83,13 +83,15 @@ fn list_with(
         if store.files != StoreFiles::OnDisk {
             continue;
         }
-        let cannot_read =
-            |error| format!("cannot read the driver store folder {}: {error}", store.path);
         let files = snapshot
             .host
             .check_store_folder(&store.path)
             .map_err(|error| format!("no file is listed: {error}"))
-            .and_then(|()| list(&store.path).map_err(cannot_read));
+            .and_then(|()| {
+                list(&store.path).map_err(|error| {
+                    format!("cannot read the driver store folder {}: {error}", store.path)
+                })
+            });
         store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
             let (luid, effect) = (adapter.luid, WarningEffect::Incomplete);
             snapshot.warnings.push(AdapterWarning { luid, text, effect });

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
 
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
@@ -34,14 +35,13 @@ impl AdapterSource for InventorySource {
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         let (watch, dropped) = channel::<()>();
         let mut file = self.file.clone();
-        let run = move || {
+        thread::Builder::new().name("inventory".to_owned()).spawn(move || {
             while dropped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if file.has_changed() {
                     on_change();
                 }
             }
-        };
-        std::thread::Builder::new().name("inventory".to_owned()).spawn(run)?;
+        })?;
         self.watch = Some(watch);
         Ok(())
     }

@@ -18,8 +18,7 @@ pub fn launcher_sources() -> Vec<PathBuf> {
 #[must_use]
 pub fn missing_launcher_files(folder: &Path) -> Vec<&'static str> {
     let [launcher, filter, _] = LAUNCHER_FILES;
-    let is_missing = |name: &&str| !folder.join(name).is_file();
-    [launcher, filter].into_iter().filter(is_missing).collect()
+    [launcher, filter].into_iter().filter(|name| !folder.join(name).is_file()).collect()
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use command_line::{Failure, OutputFormat, with_boolean_values, with_completions}
 use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
 
 use crate::host::Host;
+use crate::mounts::assignment::{Assignment, assign};
+use crate::mounts::selector::DeviceSelector;
 use crate::stderr;
-use assignment::{Assignment, assign};
-use selector::DeviceSelector;
 
 const EXAMPLES: &str = "\
 Examples:

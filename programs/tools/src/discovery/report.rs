@@ -27,20 +27,21 @@ fn add_device(text: &mut String, number: usize, device: &Device) {
     let store = device.driver_store.as_ref().map_or("", |store| &store.path);
     let location = device.location_path.as_ref().map_or("", |path| path.as_str());
     let _ = writeln!(text, "[Device {number} details]\n");
-    let mut line = |name: &str, value: &str| {
+    for (name, value) in [
+        ("PnP Hardware ID", device.id.as_str()),
+        ("DX Adapter LUID", &device.luid.to_string()),
+        ("Description", &device.description),
+        ("Driver Registry Key", &key),
+        ("DriverStore Path", store),
+        ("LocationPath", location),
+        ("Vendor", &device.manufacturer),
+        ("Is Integrated", &device.integrated.to_string()),
+        ("Is Detachable", &device.detachable.to_string()),
+        ("Supports Display", &device.display.to_string()),
+        ("Supports Compute", &device.compute.to_string()),
+    ] {
         let _ = writeln!(text, "{:<20} {}", format!("{name}:"), printable(value));
-    };
-    line("PnP Hardware ID", device.id.as_str());
-    line("DX Adapter LUID", &device.luid.to_string());
-    line("Description", &device.description);
-    line("Driver Registry Key", &key);
-    line("DriverStore Path", store);
-    line("LocationPath", location);
-    line("Vendor", &device.manufacturer);
-    line("Is Integrated", &(device.integrated).to_string());
-    line("Is Detachable", &(device.detachable).to_string());
-    line("Supports Display", &device.display.to_string());
-    line("Supports Compute", &device.compute.to_string());
+    }
     add_files(text, "System32", &device.runtime_files.system32);
     add_files(text, "SysWOW64", &device.runtime_files.wow64);
     text.push('\n');

@@ -12,8 +12,7 @@ use command_line::frontends::Container;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
     Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, PlanError, PlanWarning,
-    Policy, ReplicaId, ResourceDevices, ResourceName, RuntimeMounts, SharedRequests, Sharing,
-    contents, plan,
+    Policy, ReplicaId, ResourceDevices, RuntimeMounts, SharedRequests, Sharing, contents, plan,
 };
 
 /// What a container gets, independent of the front end.
@@ -123,11 +122,14 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
 /// One resource with every device that the device plugin can advertise.
 fn policy(runtime_mounts: RuntimeMounts) -> Policy {
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
-    let resource: ResourceName =
-        "local.invalid/devices".parse().expect("it has a domain and a name");
-    let model = |model| ModelPolicy {
+    let models = [DriverModel::Wddm, DriverModel::Mcdm];
+    Policy { models: models.map(|model| model_policy(model, container.clone())).to_vec() }
+}
+
+fn model_policy(model: DriverModel, container: Arc<ContainerPolicy>) -> ModelPolicy {
+    ModelPolicy {
         model,
-        resource: resource.clone(),
+        resource: "local.invalid/devices".parse().expect("it has a domain and a name"),
         sharing: Sharing {
             replicas: NonZeroU32::MIN,
             allocation: AllocationPolicy::default(),
@@ -137,11 +139,10 @@ fn policy(runtime_mounts: RuntimeMounts) -> Policy {
         include_detachable: true,
         match_name: None,
         rules: Arc::new([]),
-        container: container.clone(),
+        container,
         publish_numa: false,
         removal_grace: Duration::ZERO,
         cordoned: Vec::new(),
         unhealthy_after_resets: None,
-    };
-    Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] }
+    }
 }

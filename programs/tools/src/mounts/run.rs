@@ -1,6 +1,8 @@
 //! Runs a front end in this program's terminal.
 
 use std::io;
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
@@ -42,17 +44,20 @@ fn start_failure(program: &str, error: io::Error) -> Failure {
 /// The exit code of a finished program. On Unix, a program that a signal ended has the
 /// exit code 128 plus the signal's number, as in shells.
 fn exit_code(status: ExitStatus) -> ExitCode {
-    #[cfg(unix)]
-    let code = {
-        use std::os::unix::process::ExitStatusExt as _;
-        status.code().or_else(|| status.signal().map(|signal| 128 + signal))
-    };
-    #[cfg(not(unix))]
-    let code = status.code();
-    let code = code.unwrap_or(1);
+    let code = status.code().or_else(|| signal_code(status)).unwrap_or(1);
     match u8::try_from(code) {
         Ok(code) => ExitCode::from(code),
         // Exit codes have 32 bits on Windows; `ExitCode` has 8.
         Err(_) => std::process::exit(code),
     }
+}
+
+#[cfg(unix)]
+fn signal_code(status: ExitStatus) -> Option<i32> {
+    Some(128 + status.signal()?)
+}
+
+#[cfg(not(unix))]
+fn signal_code(_status: ExitStatus) -> Option<i32> {
+    None
 }

@@ -11,8 +11,8 @@ fn discover(arguments: &[&str]) -> Outcome {
 fn the_output_is_the_published_one() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = discover(&["--inventory", host.to_str().unwrap()]);
-    let published = folder().join("expected/test-device-discovery.txt");
-    let published = std::fs::read_to_string(published).unwrap();
+    let file = folder().join("expected/test-device-discovery.txt");
+    let published = std::fs::read_to_string(file).unwrap();
     assert_eq!(outcome.stdout, published);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }

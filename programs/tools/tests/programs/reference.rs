@@ -52,8 +52,8 @@ fn wrong_usage_exits_2_and_prints_nothing_to_standard_output() {
 
 #[test]
 fn the_commands_of_the_guide_are_valid() {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/image-developers.md");
-    let guide = std::fs::read_to_string(guide).unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/image-developers.md");
+    let guide = std::fs::read_to_string(page).unwrap();
     let mut parsed = 0;
     for block in guide.split("```console\n").skip(1) {
         // How programs that use the library are built.
@@ -62,9 +62,11 @@ fn the_commands_of_the_guide_are_valid() {
         }
         for line in block.split("```").next().unwrap().lines() {
             let line = line.replace('"', "");
-            let mut programs = tools::programs().into_iter();
-            let command = programs.find(|c| line.split(' ').next() == Some(c.get_name()));
-            let command = command.unwrap_or_else(|| panic!("unknown program: {line}"));
+            let name = line.split(' ').next();
+            let command = tools::programs()
+                .into_iter()
+                .find(|command| name == Some(command.get_name()))
+                .unwrap_or_else(|| panic!("unknown program: {line}"));
             if let Err(error) = command.try_get_matches_from(line.split_whitespace()) {
                 panic!("{line}: {error}");
             }

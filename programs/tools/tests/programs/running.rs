@@ -78,8 +78,8 @@ fn a_closed_pipe_is_not_an_error() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let arguments = [&arguments[..], &["--inventory", host.to_str().unwrap()]].concat();
-        let output = program(name, &arguments).stdout(writer).stderr(Stdio::piped()).output();
-        let output = output.unwrap();
+        let mut command = program(name, &arguments);
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{name}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
     }
