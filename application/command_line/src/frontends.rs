@@ -78,9 +78,10 @@ impl Frontend {
     #[must_use]
     pub fn limitation(self, container: Container<'_>) -> Option<String> {
         let files = container.mounts.mounted().count();
+        let s = if files == 1 { "" } else { "s" };
         (self == Frontend::Docker && files > 0).then(|| {
             format!(
-                "docker cannot mount single files on Windows: skipping {files} runtime files. DirectX \
+                "docker cannot mount single files on Windows: skipping {files} runtime file{s}. DirectX \
                  works; for other APIs, copy the files inside the container from the driver's folder \
                  below C:\\Windows\\System32\\HostDriverStore"
             )

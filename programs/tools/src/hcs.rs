@@ -67,8 +67,7 @@ fn live() -> Result<HostFacts, Failure> {
 #[cfg(not(windows))]
 fn live() -> Result<HostFacts, Failure> {
     let error = anyhow::anyhow!("the Host Compute Service is available only on Windows");
-    Err(Failure::runtime(error)
-        .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"))
+    Err(Failure::runtime(error).hint(crate::host::USE_INVENTORY))
 }
 
 fn text(facts: &HostFacts) -> String {

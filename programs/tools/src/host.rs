@@ -2,8 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use command_line::Failure;
 use devices::HostSnapshot;
+
+/// What to do on a host that does not run Windows.
+pub(crate) const USE_INVENTORY: &str =
+    "use `--inventory FILE` with a file that `directx-device-plugin record` wrote on Windows";
 
 /// The option that selects the host.
 #[derive(clap::Args, Debug)]
@@ -17,9 +22,12 @@ impl Host {
     /// The host's adapters and facts.
     pub(crate) fn snapshot(&self) -> Result<HostSnapshot, Failure> {
         if self.inventory.is_none() && !cfg!(windows) {
-            let error = anyhow::anyhow!("DirectX devices can be listed only on Windows");
-            return Err(Failure::runtime(error)
-                .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"));
+            let os = std::env::consts::OS;
+            let error =
+                anyhow!("this host runs {os}; without an inventory, this program needs Windows");
+            return Err(Failure::runtime(error).hint(format!(
+                "{USE_INVENTORY}; in WSL2, `directx-device-plugin devices` lists the devices"
+            )));
         }
         command_line::read_host(self.inventory.as_deref())
     }

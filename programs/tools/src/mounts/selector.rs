@@ -12,11 +12,12 @@ pub(super) struct DeviceSelector {
     pub(super) all: bool,
     /// Select devices by number in the output of test-device-discovery; repeatable, or separated by
     /// commas
-    #[arg(long = "index", value_name = "N", value_delimiter = ',')]
+    #[arg(long = "index", value_name = "N", value_delimiter = ',', value_parser = parse_index)]
     pub(super) indexes: Vec<usize>,
     /// Select devices by adapter LUID, a signed number; repeatable, or separated by commas
     // Without `allow_hyphen_values` clap reads `-7,5` as short options.
     #[arg(long = "luid", value_name = "N", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(value_parser = parse_luid)]
     pub(super) luids: Vec<i64>,
     /// Select devices by location path, ignoring case; repeatable, or separated by commas
     #[arg(long = "path", value_name = "LOCATION", value_delimiter = ',')]
@@ -49,6 +50,18 @@ impl DeviceSelector {
         selected.dedup();
         Ok(selected)
     }
+}
+
+fn parse_index(text: &str) -> Result<usize, &'static str> {
+    text.parse().map_err(
+        |_| "expected the number of a device, such as 0; `test-device-discovery` lists the devices",
+    )
+}
+
+fn parse_luid(text: &str) -> Result<i64, &'static str> {
+    text.parse().map_err(|_| {
+        "expected a LUID in decimal, such as 7048070; `test-device-discovery` lists the devices"
+    })
 }
 
 fn is_at(device: &Device, path: &str) -> bool {

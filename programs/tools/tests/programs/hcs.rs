@@ -46,6 +46,7 @@ fn other_systems_need_an_inventory() {
     assert_eq!(
         outcome.stderr,
         "error: the Host Compute Service is available only on Windows\n\
-         hint: use `--inventory FILE` to read an inventory that was recorded on Windows\n"
+         hint: use `--inventory FILE` with a file that `directx-device-plugin record` wrote on \
+         Windows\n"
     );
 }

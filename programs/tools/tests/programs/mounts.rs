@@ -60,10 +60,13 @@ fn devices_are_selected_by_comma_separated_lists() {
 fn a_wrong_value_in_a_list_is_named() {
     let host = inventory("aws-t4-two.yaml");
     for (selection, message) in [
-        (["--index", "0,x"], "invalid value 'x' for '--index <N>'"),
-        (["--index", "0,"], "invalid value '' for '--index <N>'"),
+        (
+            ["--index", "0,x"],
+            "invalid value 'x' for '--index <N>': expected the number of a device",
+        ),
+        (["--index", "0,"], "invalid value '' for '--index <N>': expected the number of a device"),
         (["--index", "-1"], "unexpected argument '-1' found"),
-        (["--luid", "7048070,1e3"], "invalid value '1e3' for '--luid <N>'"),
+        (["--luid", "7048070,1e3"], "invalid value '1e3' for '--luid <N>': expected a LUID"),
         (["--luid", "--all"], "invalid value '--all' for '--luid <N>'"),
         (["--output", "yaml"], "invalid value 'yaml' for '--output <FORMAT>'"),
     ] {
