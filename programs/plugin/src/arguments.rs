@@ -1,7 +1,9 @@
 //! The command lines of `directx-device-plugin` and of the programs for one driver model.
 
 use clap::{Command as ClapCommand, CommandFactory, Parser, Subcommand};
+use daemon::logging::LogArguments;
 use devices::DriverModel;
+use doctor::{DOCTOR_EXAMPLES, VERIFY_EXAMPLES};
 
 use crate::devices::DevicesArguments;
 use crate::record::RecordArguments;
@@ -9,8 +11,6 @@ use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
-use daemon::logging::{LogArguments, LogDestination};
-use doctor::{DOCTOR_EXAMPLES, VERIFY_EXAMPLES};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,12 +75,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Where log lines go; `None` if the command starts its log itself.
-    pub(crate) fn log_destination(&self) -> Option<LogDestination> {
+    /// Whether this is the daemon, which logs where its own options say.
+    pub(crate) fn is_daemon(&self) -> bool {
         match self {
-            Command::Serve(arguments) => Some(arguments.log_destination()),
-            Command::Service(arguments) => arguments.log_destination(),
-            _ => Some(LogDestination::Stderr),
+            Command::Serve(_) => true,
+            Command::Service(arguments) => arguments.is_daemon(),
+            _ => false,
         }
     }
 }

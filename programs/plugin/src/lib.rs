@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use ::devices::DriverModel;
 use clap::CommandFactory;
 use command_line::Failure;
-use daemon::logging;
+use daemon::logging::{self, LogDestination};
 
 use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
 
@@ -33,24 +33,21 @@ pub fn main() -> ExitCode {
 pub fn main_for(model: DriverModel) -> ExitCode {
     command_line::run(|| {
         let line: OneModelCommandLine = command_line::parse(one_model_command(model))?;
-        let log = line.daemon.log_destination();
-        let _flush = logging::start(&line.logs, &log)?;
-        serve::run_logged(&log, || line.daemon.prepare(vec![model])?.run())?;
+        line.daemon.run(&line.logs, vec![model])?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
-    let _flush = match line.command.log_destination() {
-        Some(log) => logging::start(&line.logs, &log)?,
-        None => None,
-    };
+    if !line.command.is_daemon() {
+        logging::start(&line.logs, &LogDestination::Stderr)?;
+    }
     match line.command {
         Command::Doctor(arguments) => return doctor::run(&arguments, false),
         Command::Verify(arguments) => return doctor::run(&arguments, true),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
-        Command::Serve(arguments) => serve::run(arguments),
+        Command::Serve(arguments) => arguments.run(&line.logs),
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Service(arguments) => service::run(arguments),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::Failure;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
-use daemon::logging::LogDestination;
+use daemon::logging::{self, LogArguments, LogDestination};
 use daemon::monitoring;
 use daemon::run::{Daemon, Settings};
 use devices::DriverModel;
@@ -44,6 +44,11 @@ pub(crate) struct DaemonArguments {
 }
 
 impl ServeArguments {
+    /// Runs the daemon until it receives a shutdown signal.
+    pub(crate) fn run(self, logs: &LogArguments) -> Result<(), Failure> {
+        self.daemon.run(logs, self.models.driver_models)
+    }
+
     /// Reads the inventory, if there is one, and the configuration.
     pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
         self.daemon.prepare(self.models.driver_models)
@@ -68,29 +73,26 @@ impl ServeArguments {
     }
 }
 
-/// Runs the daemon until it receives a shutdown signal.
-pub(crate) fn run(arguments: ServeArguments) -> Result<(), Failure> {
-    let log = arguments.log_destination();
-    run_logged(&log, || arguments.prepare()?.run())
-}
-
-/// Runs a daemon that logs to `log`. Its failure is printed to standard error, and also logged
-/// where the log is a file.
-pub(crate) fn run_logged(
-    log: &LogDestination,
-    daemon: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    daemon().inspect_err(|failure| {
-        if let LogDestination::File(_) = log {
-            let (error, hint) = (failure.chain(), failure.hint_text());
-            tracing::error!(error, hint, "the daemon failed");
-        }
-    })
-}
-
 impl DaemonArguments {
+    /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is printed
+    /// to standard error, and also logged where the log is a file.
+    pub(crate) fn run(
+        self,
+        logs: &LogArguments,
+        driver_models: Vec<DriverModel>,
+    ) -> Result<(), Failure> {
+        let log = self.log_destination();
+        let _flush = logging::start(logs, &log)?;
+        self.prepare(driver_models).and_then(Daemon::run).inspect_err(|failure| {
+            if let LogDestination::File(_) = log {
+                let (error, hint) = (failure.chain(), failure.hint_text());
+                tracing::error!(error, hint, "the daemon failed");
+            }
+        })
+    }
+
     /// Where the daemon's log lines go.
-    pub(crate) fn log_destination(&self) -> LogDestination {
+    fn log_destination(&self) -> LogDestination {
         match &self.log_file {
             Some(path) => LogDestination::File(path.clone()),
             None => LogDestination::QueuedStderr,
@@ -98,7 +100,7 @@ impl DaemonArguments {
     }
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
-    pub(crate) fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
+    fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
         Daemon::prepare(Settings {
             driver_models,
             input: self.input,

@@ -55,7 +55,7 @@ pub(crate) struct SimulateArguments {
 
 /// The host that is simulated by default: two of the four Tesla T4 of an AWS GPU host with
 /// Windows Server 2022.
-const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+const DEFAULT_HOST: &str = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
 
 /// Without `--pod`, the most pods of a resource that request one device.
 const DEFAULT_PODS: usize = 15;
