@@ -23,11 +23,11 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::logging::file::LogFile;
-use crate::logging::line::{JsonLines, write_field};
+use crate::logging::line::{JsonLines, Messages, write_field};
 use crate::logging::output::{LogFlush, LogQueue};
 
-pub(crate) use change_log::log_changes;
-pub use change_log::{RepeatedText, log_adapter_warnings};
+pub use change_log::RepeatedText;
+pub(crate) use change_log::{log_adapter_warnings, log_changes};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.
@@ -69,8 +69,8 @@ pub enum LogLevel {
 /// Where log lines go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogDestination {
-    /// To standard error. The thread that logs waits for a slow reader, so that all lines come
-    /// before the result: for commands that print one.
+    /// To standard error, for commands that print a result: as messages without a time, each warning
+    /// once. The thread that logs waits for a slow reader, so that all lines come before the result.
     Stderr,
     /// To standard error through a queue: for the daemon, which must not wait.
     QueuedStderr,
@@ -93,14 +93,18 @@ pub fn start(
         LogDestination::QueuedStderr | LogDestination::File(_) => LogLevel::Info,
     };
     let level = arguments.log_level.unwrap_or(default);
-    let format = arguments.log_format;
+    let lines = match (arguments.log_format, destination) {
+        (LogFormat::Json, _) => Lines::Json,
+        (LogFormat::Text, LogDestination::Stderr) => Lines::Messages,
+        (LogFormat::Text, LogDestination::QueuedStderr | LogDestination::File(_)) => Lines::Text,
+    };
     match destination {
         LogDestination::Stderr => {
-            set_subscriber(subscriber(format, level, stderr_has_colors(), io::stderr));
+            set_subscriber(subscriber(lines, level, stderr_has_colors(), io::stderr));
             Ok(None)
         }
         LogDestination::QueuedStderr => {
-            start_queue(format, level, stderr_has_colors(), io::stderr()).map(Some)
+            start_queue(lines, level, stderr_has_colors(), io::stderr()).map(Some)
         }
         LogDestination::File(path) => {
             let file = LogFile::open(path).map_err(|error| {
@@ -108,7 +112,7 @@ pub fn start(
                 Failure::usage(anyhow::Error::new(error).context(what))
                     .hint("use the path of a file that this user may create, with `--log-file`")
             })?;
-            start_queue(format, level, false, file).map(Some)
+            start_queue(lines, level, false, file).map(Some)
         }
     }
 }
@@ -119,7 +123,7 @@ fn stderr_has_colors() -> bool {
 }
 
 fn start_queue(
-    format: LogFormat,
+    lines: Lines,
     level: LogLevel,
     colors: bool,
     out: impl io::Write + Send + 'static,
@@ -128,7 +132,7 @@ fn start_queue(
     let (queue, flush) = started.map_err(Failure::runtime)?;
     // The default hook writes to standard error itself, and waits for a slow reader.
     std::panic::set_hook(Box::new(log_panic));
-    set_subscriber(subscriber(format, level, colors, move || queue.clone()));
+    set_subscriber(subscriber(lines, level, colors, move || queue.clone()));
     Ok(flush)
 }
 
@@ -137,8 +141,19 @@ fn set_subscriber(subscriber: Box<dyn Subscriber + Send + Sync>) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
+/// The form of log lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// Messages of a command, such as `warning: …`.
+    Messages,
+    /// Time, level, target, text and fields.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
 pub(crate) fn subscriber<W>(
-    format: LogFormat,
+    lines: Lines,
     level: LogLevel,
     colors: bool,
     writer: W,
@@ -153,16 +168,17 @@ where
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let lines = tracing_subscriber::fmt()
+    let builder = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_max_level(level)
-        .with_ansi(colors && format == LogFormat::Text)
+        .with_ansi(colors && lines != Lines::Json)
         // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
         .log_internal_errors(false)
         .fmt_fields(debug_fn(write_field).delimited(" "));
-    match format {
-        LogFormat::Text => Box::new(lines.finish()),
-        LogFormat::Json => Box::new(lines.event_format(JsonLines).finish()),
+    match lines {
+        Lines::Messages => Box::new(builder.event_format(Messages::default()).finish()),
+        Lines::Text => Box::new(builder.finish()),
+        Lines::Json => Box::new(builder.event_format(JsonLines).finish()),
     }
 }
 

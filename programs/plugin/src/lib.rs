@@ -46,7 +46,7 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => return doctor::run(&arguments, false),
         Command::Verify(arguments) => return doctor::run(&arguments, true),
         Command::Status(arguments) => return status::run(&arguments),
-        Command::Simulate(arguments) => return simulate::run(&arguments),
+        Command::Simulate(arguments) => return simulate::run(&arguments, &line.logs),
         Command::Serve(arguments) => arguments.run(&line.logs),
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),

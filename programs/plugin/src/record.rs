@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use command_line::Failure;
 
-use daemon::logging;
+use crate::devices::warn_of_adapters;
 
 /// The options of `record`.
 #[derive(Args, Debug)]
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
         snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);
     }
     command_line::list_store_files(&mut snapshot);
-    logging::log_adapter_warnings(&[], &snapshot.warnings);
+    warn_of_adapters(&snapshot);
     let text = config::inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => command_line::print(&text),

@@ -6,6 +6,7 @@
 //! Windows.
 
 mod explain;
+mod json;
 mod pod_argument;
 mod report;
 
@@ -15,27 +16,31 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
+use command_line::options::{DriverModels, Input};
+use command_line::verdict::print_report;
 use command_line::{Failure, OutputFormat};
+use daemon::configuration;
+use daemon::event_loop;
+use daemon::logging::LogArguments;
+use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use device_plugin::testing::{
     ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
 };
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
+use tracing::subscriber::{self, NoSubscriber};
 
-use command_line::options::{DriverModels, Input};
-use daemon::configuration;
-use daemon::event_loop;
-use daemon::node_devices::NodeDevices;
-
-use pod_argument::{PodArgument, Request};
-use report::{HostView, Report, SimulatedPod};
+use crate::simulate::json::Document;
+use crate::simulate::pod_argument::{PodArgument, Request};
+use crate::simulate::report::{HostView, Report, SimulatedPod};
 
 /// The options of `simulate`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
                   be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
-                  more devices than are left. Exit codes: 0, or 1 if a pod of --pod is refused."
+                  more devices than are left. With --log-level, also prints what the daemon would log. \
+                  Exit codes: 0, or 1 if a pod of --pod is refused."
 )]
 pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
@@ -69,17 +74,19 @@ struct Simulation {
 }
 
 /// Runs the command. It fails if a pod of the user is refused.
-pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     check_names(&arguments.pods)?;
     let inventory = arguments.input.inventory.as_deref();
     let snapshot = snapshot(inventory)?;
     let host = HostView::of(&snapshot, inventory);
     let models = &arguments.models.driver_models;
     let config = configuration::load(models, arguments.input.config.clone())?;
-    let notices = config.notices.clone();
-    for notice in &notices {
-        configuration::log_notice(notice);
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
     }
+    // The report has what the daemon would log.
+    let _silence =
+        logs.log_level.is_none().then(|| subscriber::set_default(NoSubscriber::default()));
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
@@ -89,10 +96,10 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let notes = [left_out, node_notes(&devices.set())].concat();
     let mut report = Report { host, resources, pods, notes };
     match arguments.output {
-        OutputFormat::Text => command_line::print(&report.text(inventory, arguments.verbose))?,
+        OutputFormat::Text => print_report(&report.text(arguments.verbose), report::INDENT)?,
         OutputFormat::Json => {
-            report.notes.splice(0..0, notices);
-            command_line::print_json(&report.json())?;
+            report.notes.splice(0..0, config.notices);
+            command_line::print_json(&Document::of(&report))?;
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -46,8 +46,11 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let answers = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
-    let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(answers).collect();
+    let mut answers: Vec<_> = sockets
+        .iter()
+        .map(PathBuf::as_path)
+        .zip(event_loop::build()?.block_on(query_all(&UnixSockets, &sockets)))
+        .collect();
     let pod = pod_uid();
     if !pod.is_empty() {
         answers.retain(|(_, answer)| {

@@ -49,7 +49,7 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
 
 /// Logs which adapters could not be read, or only in part, unless the last snapshot had the
 /// same problem.
-pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
+pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     for warning in after.iter().filter(|warning| !before.contains(warning)) {
         let AdapterWarning { luid, text, effect } = warning;
         let skipped = *effect == WarningEffect::Skipped;

@@ -4,12 +4,15 @@
 //! an inventory. Each value is made printable and its length is limited, so that one line
 //! stays one line of reasonable length, in both formats.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
+use command_line::verdict::{BAD, GOOD, UNKNOWN, WARNING};
 use devices::printable::printable_display;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
@@ -17,6 +20,44 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The name of the field that holds the text of an event.
 const MESSAGE: &str = "message";
+
+/// Formats an event as a message of a command: `warning: text name=value`. A warning or an error is
+/// written only once.
+#[derive(Default)]
+pub(crate) struct Messages(Mutex<HashSet<String>>);
+
+impl<S, N> FormatEvent<S, N> for Messages
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        context.field_format().format_fields(Writer::new(&mut text), event)?;
+        let (style, name) = match *event.metadata().level() {
+            Level::ERROR => (BAD, "error"),
+            Level::WARN => (WARNING, "warning"),
+            Level::INFO => (GOOD, "info"),
+            Level::DEBUG => (UNKNOWN, "debug"),
+            Level::TRACE => (UNKNOWN, "trace"),
+        };
+        let is_warning = *event.metadata().level() <= Level::WARN;
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_warning && !written.insert(text.clone()) {
+            return Ok(());
+        }
+        if writer.has_ansi_escapes() {
+            writeln!(writer, "{style}{name}{style:#}: {text}")
+        } else {
+            writeln!(writer, "{name}: {text}")
+        }
+    }
+}
 
 /// Formats an event as one JSON object: `timestamp`, `level`, the fields, and `target`.
 pub(crate) struct JsonLines;

@@ -1,23 +1,43 @@
 //! Explains a plan: which device and why, which files and why not.
 
-use device_plugin::testing::ContainerView;
 use std::collections::HashMap;
+use std::fmt;
 
+use daemon::node_devices::plan_on_this_machine;
+use device_plugin::testing::ContainerView;
 use devices::{
-    DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts,
-    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
-    ResourceDevices, ResourceName, Sharing,
+    AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel,
+    HostFacts, MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
+    Platform, ResourceDevices, ResourceName, Sharing,
 };
 
-use super::pod_argument::Request;
-use daemon::node_devices::plan_on_this_machine;
+use crate::simulate::pod_argument::Request;
+
+/// A line about a pod.
+pub(crate) enum Note {
+    /// What was decided, and why.
+    Decision(String),
+    /// What may be wrong.
+    Warning(String),
+    /// What to do about the warning before.
+    Hint(String),
+    /// A file that is not mounted, and why. A container can have many.
+    NotMounted(String),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Decision(text) => f.write_str(text),
+            Note::Warning(text) => write!(f, "warning: {text}"),
+            Note::Hint(text) => write!(f, "hint: {text}"),
+            Note::NotMounted(text) => write!(f, "not mounted: {text}"),
+        }
+    }
+}
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
-pub(crate) fn admission(
-    requests: &[Request],
-    input: &ContainerView,
-    set: &DeviceSet,
-) -> Vec<String> {
+pub(crate) fn admission(requests: &[Request], input: &ContainerView, set: &DeviceSet) -> Vec<Note> {
     let mut notes = Vec::new();
     for request in requests {
         let Some(resource) = set.resource(&request.resource) else { continue };
@@ -25,19 +45,21 @@ pub(crate) fn admission(
         match plan_on_this_machine(resource, ids.map(String::as_str), &set.host) {
             Ok(plan) => notes.extend(decisions(&plan, resource, &set.host)),
             Err(error) => {
-                notes.push(format!("the plugin would refuse the allocation now: {error}"));
+                notes.push(Note::Decision(format!(
+                    "the plugin would refuse the allocation now: {error}"
+                )));
             }
         }
     }
     for dropped in &input.dropped {
-        notes.push(format!("warning: the kubelet drops {dropped}"));
+        notes.push(Note::Warning(format!("the kubelet drops {dropped}")));
     }
     if input.device_ids.len() > 1 && set.host.platform == Platform::Windows {
-        notes.push(
-            "warning: the container requests devices of several resources, and the kubelet keeps \
-             the device entry of only one of them; which one is undefined"
+        notes.push(Note::Warning(
+            "the container requests devices of several resources, and the kubelet keeps the device \
+             entry of only one of them; which one is undefined"
                 .to_owned(),
-        );
+        ));
     }
     notes
 }
@@ -48,42 +70,50 @@ pub(crate) fn refusal(
     requests: &[Request],
     set: &DeviceSet,
     allocated: &HashMap<ResourceName, u32>,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    for Request { resource: name, count } in requests {
-        let Some(resource) = set.resource(name) else {
-            let names: Vec<String> =
-                set.resources.iter().map(|other| other.spec.name.to_string()).collect();
-            notes.push(format!("this node advertises {}, but not {name}", names.join(", ")));
-            continue;
-        };
-        let count = *count as usize;
-        let total = resource.replicas().count();
-        let healthy = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
-        let used = allocated.get(name).map_or(0, |used| *used as usize);
-        if count > total {
-            notes.push(format!(
-                "requests {count} of {name}, this node can never have more than {total}"
-            ));
-        } else if count > healthy {
-            notes
-                .push(format!("requests {count} of {name}, only {healthy} of {total} are healthy"));
-        } else if used > 0 && count > healthy.saturating_sub(used) {
-            notes.push(format!(
-                "requests {count} of {name}, the pods before hold {used} of {healthy}"
-            ));
-        }
-    }
-    notes
+) -> Vec<Note> {
+    requests.iter().filter_map(|request| refused_request(request, set, allocated)).collect()
+}
+
+/// Why this request cannot be met; `None` if it can.
+fn refused_request(
+    Request { resource: name, count }: &Request,
+    set: &DeviceSet,
+    allocated: &HashMap<ResourceName, u32>,
+) -> Option<Note> {
+    let Some(resource) = set.resource(name) else {
+        let others: Vec<&str> =
+            set.resources.iter().map(|other| other.spec.name.as_str()).collect();
+        let text = format!("this node advertises {}, but not {name}", others.join(", "));
+        return Some(Note::Decision(text));
+    };
+    let wanted = *count as usize;
+    let total = resource.replicas().count();
+    let healthy = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
+    let used = allocated.get(name).map_or(0, |used| *used as usize);
+    let why = if wanted > total {
+        format!("this node can never have more than {total}")
+    } else if wanted > healthy {
+        format!("only {healthy} of {total} are healthy")
+    } else if used > 0 && wanted > healthy.saturating_sub(used) {
+        format!("the pods before hold {used} of {healthy}")
+    } else {
+        return None;
+    };
+    Some(Note::Decision(format!("requests {count} of {name}, {why}")))
 }
 
 /// The decisions of a plan.
-fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<String> {
-    let mut notes = vec![device_choice(plan, resource.spec.sharing), device_entry(plan)];
-    notes.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
+fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<Note> {
+    let mut notes = vec![
+        Note::Decision(device_choice(plan, resource.spec.sharing)),
+        Note::Decision(device_entry(plan)),
+    ];
+    notes.extend(plan.warnings.iter().map(|warning| Note::Warning(warning.to_string())));
     notes.extend(files(plan, resource));
     if host.build.is_none() && host.platform == Platform::Windows {
-        notes.push("the host's build is unknown; a build before 26100 is assumed".to_owned());
+        notes.push(Note::Decision(
+            "the host's build is unknown; a build before 26100 is assumed".to_owned(),
+        ));
     }
     notes
 }
@@ -93,10 +123,10 @@ fn device_choice(plan: &Plan, sharing: Sharing) -> String {
         plan.devices.iter().map(|d| format!("{} (LUID {})", d.description, d.luid)).collect();
     let how = match (sharing.replicas.get(), sharing.allocation) {
         (1, _) => "each device is allocated to one container".to_owned(),
-        (n, devices::AllocationPolicy::Distributed) => {
+        (n, AllocationPolicy::Distributed) => {
             format!("up to {n} containers share a device; the least used device is allocated first")
         }
-        (n, devices::AllocationPolicy::Packed) => {
+        (n, AllocationPolicy::Packed) => {
             format!("up to {n} containers share a device; the most used device is allocated first")
         }
     };
@@ -117,50 +147,62 @@ fn device_entry(plan: &Plan) -> String {
     }
 }
 
-fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
+fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
     let mut notes = Vec::new();
     if matches!(plan.device, DeviceGrant::Dxg | DeviceGrant::Cdi) {
         for (_, why) in plan.mounts.devices_without_mounts.iter().take(1) {
-            notes.push(format!("no folder with libraries is mounted: {why}"));
+            notes.push(Note::Decision(format!("no folder with libraries is mounted: {why}")));
         }
         return notes;
     }
-    let is_launcher = |file: &&MountCandidate| file.origin == MountOrigin::Launcher;
-    if plan.mounts.mounted().any(|file| is_launcher(&file)) {
-        notes.push(
+    if plan.mounts.mounted().any(is_launcher) {
+        notes.push(Note::Decision(
             "directx-visible is mounted; started with it, a program sees only these devices"
                 .to_owned(),
-        );
+        ));
     }
     let model = resource.entries().first().map(|entry| entry.policy.model);
     if model == Some(DriverModel::Legacy) {
-        notes.push("the legacy driver model mounts no runtime files".to_owned());
+        notes.push(Note::Decision("the legacy driver model mounts no runtime files".to_owned()));
     }
     for (luid, why) in &plan.mounts.devices_without_mounts {
-        notes.push(format!("no runtime files of the device with LUID {luid} are mounted: {why}"));
+        notes.push(Note::Decision(format!(
+            "no runtime files of the device with LUID {luid} are mounted: {why}"
+        )));
     }
-    let mounted = plan.mounts.mounted().filter(|file| !is_launcher(file)).count();
-    if mounted > 0 {
-        notes.push(format!("{mounted} runtime files exist and are mounted read-only"));
-    }
+    let mounted = match plan.mounts.mounted().filter(|file| !is_launcher(file)).count() {
+        0 => None,
+        1 => Some("1 runtime file exists and is mounted read-only".to_owned()),
+        n => Some(format!("{n} runtime files exist and are mounted read-only")),
+    };
+    notes.extend(mounted.map(Note::Decision));
     for file in &plan.mounts.files {
         let path = &file.file.host_path;
-        let origin = file.file.origin;
-        let why = match &file.outcome {
-            MountOutcome::Mounted => continue,
-            MountOutcome::Missing => ", does not exist".to_owned(),
-            MountOutcome::Excluded => ", is in excludeMounts".to_owned(),
-            MountOutcome::DestinationTaken { by } => {
-                format!(": {} is mounted at {}", by.host_path, by.container_path)
-            }
-            MountOutcome::NotApplied => {
+        let why = match (&file.outcome, file.file.origin) {
+            (MountOutcome::Mounted, _) => continue,
+            (MountOutcome::NotApplied, _) => {
                 let reason = NoMountsReason::MountedByWindows;
-                notes.push(format!("warning: additional mount not applied: {path}: {reason}"));
-                notes.push(format!("hint: {NOT_APPLIED_HINT}"));
+                notes
+                    .push(Note::Warning(format!("additional mount not applied: {path}: {reason}")));
+                notes.push(Note::Hint(NOT_APPLIED_HINT.to_owned()));
                 continue;
             }
+            (MountOutcome::Missing, MountOrigin::Default) => {
+                " is optional, and this driver does not have it".to_owned()
+            }
+            (MountOutcome::Missing, origin) => format!(", named by {origin}, does not exist"),
+            (MountOutcome::Excluded, origin) => {
+                format!(", named by {origin}, is in excludeMounts")
+            }
+            (MountOutcome::DestinationTaken { by }, origin) => {
+                format!(", named by {origin}: {} is mounted at {}", by.host_path, by.container_path)
+            }
         };
-        notes.push(format!("not mounted: {path}, named by {origin}{why}"));
+        notes.push(Note::NotMounted(format!("{path}{why}")));
     }
     notes
+}
+
+fn is_launcher(file: &MountCandidate) -> bool {
+    file.origin == MountOrigin::Launcher
 }

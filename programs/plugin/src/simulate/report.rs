@@ -1,15 +1,15 @@
-//! The result of a simulation, as a JSON document and as text.
+//! The result of a simulation, and its text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use command_line::verdict::{BAD, GOOD, WARNING};
 use device_plugin::testing::{ContainerView, ResourceView};
 use device_plugin::v1beta1::Mount;
 use devices::printable::printable;
 use devices::{HostSnapshot, Platform};
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::pod_argument::PodArgument;
+use crate::simulate::explain::Note;
+use crate::simulate::pod_argument::PodArgument;
 
 /// The result of a simulation.
 pub(crate) struct Report {
@@ -23,15 +23,14 @@ pub(crate) struct Report {
 }
 
 /// The host that is simulated.
-#[derive(Serialize)]
 pub(crate) struct HostView {
-    platform: &'static str,
-    product: Option<String>,
-    build: Option<String>,
+    pub(crate) platform: Platform,
+    pub(crate) product: Option<String>,
+    pub(crate) build: Option<String>,
     /// How many adapters it has, advertised or not.
-    adapters: usize,
-    /// `inventory`, or `demonstration` for the embedded one.
-    source: &'static str,
+    pub(crate) adapters: usize,
+    /// Its inventory; `None` for the embedded one.
+    pub(crate) inventory: Option<PathBuf>,
 }
 
 /// One pod.
@@ -40,105 +39,42 @@ pub(crate) struct SimulatedPod {
     /// What the container runtime gets for its container, or the kubelet's reason for refusing it.
     pub(crate) outcome: Result<ContainerView, String>,
     /// Which device, which files, and why.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl HostView {
     pub(crate) fn of(snapshot: &HostSnapshot, inventory: Option<&Path>) -> HostView {
         HostView {
-            platform: snapshot.host.platform.into(),
+            platform: snapshot.host.platform,
             product: snapshot.host.product.clone(),
             build: snapshot.host.build.map(|build| build.to_string()),
             adapters: snapshot.adapters.len(),
-            source: if inventory.is_some() { "inventory" } else { "demonstration" },
+            inventory: inventory.map(Path::to_owned),
         }
     }
-}
-
-fn list<T>(items: &[T], json: impl Fn(&T) -> Value) -> Value {
-    items.iter().map(json).collect()
-}
-
-fn resource_json(resource: &ResourceView) -> Value {
-    json!({
-        "name": resource.name,
-        "capacity": resource.capacity,
-        "allocatable": resource.allocatable,
-        "devices": list(&resource.devices, |slot| json!({"id": slot.id, "health": slot.health})),
-    })
-}
-
-fn container_json(container: &ContainerView) -> Value {
-    let mut json = json!({
-        "devices": list(&container.devices, |device| json!({
-            "hostPath": device.host_path,
-            "containerPath": device.container_path,
-            "permissions": device.permissions,
-        })),
-        "mounts": list(&container.mounts, |mount| json!({
-            "hostPath": mount.host_path,
-            "containerPath": mount.container_path,
-            "readOnly": mount.read_only,
-        })),
-        "envs": container.envs,
-        "annotations": container.annotations,
-    });
-    if !container.cdi_devices.is_empty() {
-        json["cdiDevices"] = json!(container.cdi_devices);
-    }
-    json
 }
 
 impl SimulatedPod {
-    fn json(&self) -> Value {
-        let requests = list(
-            &self.pod.requests,
-            |request| json!({"resource": request.resource.as_str(), "count": request.count}),
-        );
-        let refused = ContainerView::default();
-        let container = self.outcome.as_ref().unwrap_or(&refused);
-        let mut json = json!({
-            "name": self.pod.name,
-            "resource": requests[0]["resource"],
-            "count": requests[0]["count"],
-            "admitted": self.outcome.is_ok(),
-            "reason": self.outcome.as_ref().err().map_or("", String::as_str),
-            "deviceIds": self.device_ids(container),
-            "container": container_json(container),
-            "notes": self.notes,
-        });
-        if self.pod.requests.len() > 1 {
-            json["requests"] = requests;
-        }
-        json
-    }
-
     /// The IDs of the allocated devices, in the order of the requests.
-    fn device_ids<'a>(&self, container: &'a ContainerView) -> Vec<&'a String> {
+    pub(crate) fn device_ids(&self) -> Vec<&String> {
+        let Ok(container) = &self.outcome else { return Vec::new() };
         let requests = self.pod.requests.iter();
         let ids = requests.filter_map(|r| container.device_ids.get(r.resource.as_str()));
         ids.flatten().collect()
     }
 }
 
+/// The column at which the text after a line's name begins.
+pub(crate) const INDENT: usize = 11;
+
 /// How many similar lines the text has without `--verbose`.
 const SIMILAR_LINES: usize = 10;
 
 impl Report {
-    /// The JSON document.
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "host": self.host,
-            "resources": list(&self.resources, resource_json),
-            "pods": list(&self.pods, SimulatedPod::json),
-            "notes": self.notes,
-        })
-    }
-
-    /// The text for a host of this inventory, or for the embedded one.
-    pub(crate) fn text(&self, inventory: Option<&Path>, verbose: bool) -> String {
+    /// The text, with colors.
+    pub(crate) fn text(&self, verbose: bool) -> String {
         let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
-        let mut lines = vec![self.host.line(inventory)];
+        let mut lines = vec![self.host.line()];
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             lines.push(format!("{name}: capacity {capacity}, allocatable {allocatable}"));
@@ -160,9 +96,9 @@ impl Report {
 }
 
 impl HostView {
-    fn line(&self, inventory: Option<&Path>) -> String {
-        let HostView { platform, product, build, adapters, .. } = self;
-        let is_windows = *platform == <&str>::from(Platform::Windows);
+    fn line(&self) -> String {
+        let HostView { platform, product, build, adapters, inventory } = self;
+        let is_windows = *platform == Platform::Windows;
         let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
         let product = product.as_deref().unwrap_or(unknown);
         let build = match build {
@@ -183,42 +119,42 @@ impl HostView {
 /// At most `limit` of these lines, and how many more there are.
 fn similar(lines: impl ExactSizeIterator<Item = String>, limit: usize) -> Vec<String> {
     let more = lines.len().saturating_sub(limit);
-    let mut lines: Vec<String> = lines.take(limit).collect();
+    let mut shown: Vec<String> = lines.take(limit).collect();
     if more > 0 {
-        lines.push(format!("           … and {more} more (--verbose shows all)"));
+        shown.push(format!("           … and {more} more (--verbose shows all)"));
     }
-    lines
+    shown
 }
 
 impl SimulatedPod {
     fn lines(&self, limit: usize) -> Vec<String> {
         let PodArgument { name, requests } = &self.pod;
-        let requests: Vec<String> =
+        let counts: Vec<String> =
             requests.iter().map(|r| format!("{} of {}", r.count, r.resource)).collect();
-        let requests = requests.join(", ");
+        let title = format!("pod {} requests {}", printable(name), counts.join(", "));
         let mut lines = match &self.outcome {
             Ok(container) => {
-                let admitted = format!("pod {name} requests {requests}: admitted");
+                let admitted = format!("{title}: {GOOD}admitted{GOOD:#}");
                 [vec![admitted], self.container_lines(container, limit)].concat()
             }
             Err(reason) => vec![
-                format!("pod {name} requests {requests}: refused"),
+                format!("{title}: {BAD}refused{BAD:#}"),
                 format!("  reason   {}", printable(reason)),
             ],
         };
         // Files that are not mounted are similar; every other note is of interest.
-        let line = |note: &&String| format!("  why      {}", printable(note));
         let (files, others): (Vec<_>, Vec<_>) =
-            self.notes.iter().partition(|note| note.starts_with("not mounted: "));
-        lines.extend(others.iter().map(line));
-        lines.extend(similar(files.iter().map(line), limit));
+            self.notes.iter().partition(|note| matches!(note, Note::NotMounted(_)));
+        lines.extend(others.into_iter().map(why));
+        lines.extend(similar(files.into_iter().map(why), limit));
         lines
     }
 
     fn container_lines(&self, container: &ContainerView, limit: usize) -> Vec<String> {
-        let ids = self.device_ids(container);
-        let mut lines =
-            similar(ids.iter().map(|id| format!("  replica  {}", printable(id))), limit);
+        let mut lines = similar(
+            self.device_ids().iter().map(|id| format!("  replica  {}", printable(id))),
+            limit,
+        );
         let host_paths = container.devices.iter().map(|device| &device.host_path);
         let devices = host_paths.chain(&container.cdi_devices);
         lines.extend(devices.map(|device| format!("  device   {}", printable(device))));
@@ -237,6 +173,15 @@ impl SimulatedPod {
             lines.push(format!("  annotate {name}={}", printable(value)));
         }
         lines
+    }
+}
+
+fn why(note: &Note) -> String {
+    match note {
+        Note::Warning(text) => {
+            format!("  why      {WARNING}warning{WARNING:#}: {}", printable(text))
+        }
+        other => format!("  why      {}", printable(&other.to_string())),
     }
 }
 

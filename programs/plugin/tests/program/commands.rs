@@ -116,7 +116,8 @@ fn a_simulation_warns_of_a_misspelt_variable() {
         simulate.env("WDDM_DEVICE_PLUGIN_MULTITENANZY", "4").args(["simulate", "--output", format]);
         let (status, out, err) = outcome(&simulate.output().unwrap());
         let meant = "did you mean WDDM_DEVICE_PLUGIN_MULTITENANCY?";
-        assert!(status == Some(0) && err.contains(" WARN ") && err.contains(meant), "{err}");
+        assert!(status == Some(0) && err.ends_with(&format!("{meant}\n")), "{err}");
+        assert!(err.starts_with("warning: ") && err.lines().count() == 1, "{err}");
         assert_eq!(out.contains(meant), format == "json", "{out}");
     }
 }
@@ -160,11 +161,14 @@ fn wrong_usage_exits_2_with_a_fix() {
     for arguments in without_inventory.iter().chain(cases) {
         let (status, out, err) = run(arguments);
         assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}: {err}");
-        let message = err.replace(&folder.path().display().to_string(), "FOLDER");
-        let message = message.replace("FOLDER\\", "FOLDER/");
-        let message = message.replace(&not_found, "No such file or directory (os error 2)");
-        let name = arguments.join(" ").replace(&folder.path().display().to_string(), "FOLDER");
-        let name = name.replace(&recorded("").display().to_string(), "FIXTURES/");
+        let message = err
+            .replace(&folder.path().display().to_string(), "FOLDER")
+            .replace("FOLDER\\", "FOLDER/")
+            .replace(&not_found, "No such file or directory (os error 2)");
+        let name = arguments
+            .join(" ")
+            .replace(&folder.path().display().to_string(), "FOLDER")
+            .replace(&recorded("").display().to_string(), "FIXTURES/");
         insta::with_settings!({description => name.clone(), omit_expression => true}, {
             let id = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
             insta::assert_snapshot!(format!("wrong-{id}"), message);
@@ -230,20 +234,30 @@ fn the_default_log_level_is_warn_for_commands_and_info_for_the_daemon() {
         assert_eq!(stderr(&[command, "--inventory", &t4]), "", "{command}");
     }
     let with_level = |level| stderr(&[&["--log-level", level], &simulate[..]].concat());
-    assert!(with_level("info").contains(" INFO "), "{}", with_level("info"));
-    // A device with problem code 43 is worth a warning, which `error` suppresses.
+    assert!(with_level("info").contains("info: "), "{}", with_level("info"));
+}
+
+/// The report of a simulation has what the daemon would log.
+#[test]
+fn a_simulation_logs_what_the_daemon_would_log_only_on_request() {
+    // A device has problem code 43.
     let unhealthy = recorded("made-up-npu-beside-gpu.yaml").display().to_string();
     let simulate = ["simulate", "--inventory", &unhealthy];
-    let warnings = stderr(&simulate);
-    assert!(warnings.contains(" WARN ") && !warnings.contains(" INFO "), "{warnings}");
-    assert_eq!(stderr(&[&simulate[..], &["--log-level", "error"]].concat()), "");
+    for (level, lines) in
+        [(&[][..], 0), (&["--log-level", "warn"], 1), (&["--log-level", "error"], 0)]
+    {
+        let output = program().args([&simulate[..], level].concat()).output().unwrap();
+        let (_, out, err) = outcome(&output);
+        assert!(out.contains("note: ") && out.contains(" is unhealthy: "), "{out}");
+        let warnings = err.lines().filter(|line| line.starts_with("warning: device is unhealthy "));
+        assert_eq!(warnings.count(), lines, "{err}");
+    }
 }
 
 #[test]
 fn a_service_is_not_installed_with_wrong_options() {
-    let inventory = recorded("aws-t4-two.yaml");
-    let inventory = std::path::absolute(inventory).unwrap();
-    let inventory = inventory.to_str().unwrap();
+    let path = std::path::absolute(recorded("aws-t4-two.yaml")).unwrap();
+    let inventory = path.to_str().unwrap();
     for (options, error, hint) in [
         (&["--nonsense"][..], "unexpected argument '--nonsense'", "--help"),
         (&["--driver-model", "wddn"], "wddn", ""),
@@ -260,8 +274,8 @@ fn a_service_is_not_installed_with_wrong_options() {
 #[cfg(not(windows))]
 #[test]
 fn a_service_needs_windows() {
-    let inventory = std::path::absolute(recorded("aws-t4-two.yaml")).unwrap();
-    let inventory = inventory.to_str().unwrap();
+    let path = std::path::absolute(recorded("aws-t4-two.yaml")).unwrap();
+    let inventory = path.to_str().unwrap();
     for arguments in [
         &["service", "install", "--", "--inventory", inventory][..],
         &["service", "uninstall"],

@@ -118,7 +118,7 @@ async fn sighup_reads_the_configuration_again() {
     std::fs::write(&configured.file, "multitenancy: 3").unwrap();
     file.set_modified(time).unwrap();
     let mut kill = std::process::Command::new("kill");
-    let kill = kill.args(["-HUP", &daemon.child.id().to_string()]);
+    kill.args(["-HUP", &daemon.child.id().to_string()]);
     assert!(kill.status().unwrap().success());
     until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
     daemon.wait_for_line("reading the configuration again signal=\"SIGHUP\"");

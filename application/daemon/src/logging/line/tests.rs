@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::logging::{LogFormat, LogLevel, subscriber};
+use crate::logging::{Lines, LogLevel, subscriber};
 
 /// A log that a test reads.
 #[derive(Clone, Default)]
@@ -31,10 +31,10 @@ impl MakeWriter<'_> for Log {
 }
 
 /// What `log` writes.
-fn logged(format: LogFormat, colors: bool, log: impl FnOnce()) -> String {
+fn logged(lines: Lines, colors: bool, log: impl FnOnce()) -> String {
     crate::logging::test_log::keep_lines_on();
     let out = Log::default();
-    let subscriber = subscriber(format, LogLevel::Debug, colors, out.clone());
+    let subscriber = subscriber(lines, LogLevel::Debug, colors, out.clone());
     tracing::subscriber::with_default(subscriber, log);
     String::from_utf8(out.0.lock().unwrap().clone()).unwrap()
 }
@@ -49,8 +49,8 @@ fn hostile() -> String {
 
 #[test]
 fn foreign_text_cannot_leave_its_field() {
-    for format in [LogFormat::Text, LogFormat::Json] {
-        let text = logged(format, false, || {
+    for lines in [Lines::Messages, Lines::Text, Lines::Json] {
+        let text = logged(lines, false, || {
             let value = hostile();
             tracing::warn!(%value, ?value, text = value.as_str(), "{value}");
         });
@@ -64,13 +64,13 @@ fn foreign_text_cannot_leave_its_field() {
 fn both_formats_have_the_fields_of_the_event() {
     let log =
         || tracing::info!(count = 3, ratio = 0.5, on = true, name = "a b", path = %"c", "done");
-    let text = logged(LogFormat::Text, false, log);
+    let text = logged(Lines::Text, false, log);
     let fields =
         r#" INFO daemon::logging::line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
     assert!(text.trim_end().ends_with(fields), "{text}");
-    let colored = logged(LogFormat::Text, true, log);
+    let colored = logged(Lines::Text, true, log);
     assert!(colored.contains("\x1b[3mcount\x1b[0m"), "{colored:?}");
-    let json: Value = serde_json::from_str(&logged(LogFormat::Json, false, log)).unwrap();
+    let json: Value = serde_json::from_str(&logged(Lines::Json, false, log)).unwrap();
     let time = &json["timestamp"];
     assert!(time.as_str().unwrap().ends_with('Z'), "{json}");
     let expected = serde_json::json!({
@@ -78,4 +78,22 @@ fn both_formats_have_the_fields_of_the_event() {
         "message": "done", "count": 3, "ratio": 0.5, "on": true, "name": "a b", "path": "c",
     });
     assert_eq!(json, expected);
+}
+
+#[test]
+fn a_command_writes_each_warning_once_without_the_time() {
+    let text = logged(Lines::Messages, false, || {
+        for n in [1, 2, 1] {
+            tracing::warn!(n, "a key has no effect");
+            tracing::info!(n, "read");
+        }
+        tracing::error!("cannot continue");
+    });
+    assert_eq!(
+        text,
+        "warning: a key has no effect n=1\ninfo: read n=1\nwarning: a key has no effect n=2\n\
+         info: read n=2\ninfo: read n=1\nerror: cannot continue\n"
+    );
+    let colored = logged(Lines::Messages, true, || tracing::warn!("a key has no effect"));
+    assert_eq!(colored, "\u{1b}[33mwarning\u{1b}[0m: a key has no effect\n");
 }
