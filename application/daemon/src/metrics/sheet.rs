@@ -37,9 +37,16 @@ impl Sheet {
         };
         let mut registry = Registry::default();
         registry.register(name, metric.help, value);
-        let mut text = String::new();
-        encode_registry(&mut text, &registry).expect("writing to a string does not fail");
-        self.0 += &text.replacen(&format!(" {name} "), &format!(" {} ", metric.name), 2);
+        let mut written = String::new();
+        encode_registry(&mut written, &registry).expect("writing to a string does not fail");
+        let text = written.replacen(&format!(" {name} "), &format!(" {} ", metric.name), 2);
+        let (about, mut series): (Vec<&str>, Vec<&str>) =
+            text.split_inclusive('\n').partition(|line| line.starts_with('#'));
+        // The client has the time series in a hash map. The buckets of a histogram are in order.
+        if metric.kind != MetricKind::Histogram {
+            series.sort_unstable();
+        }
+        self.0.extend(about.into_iter().chain(series));
     }
 
     /// Adds gauges, if there are any.
