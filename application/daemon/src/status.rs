@@ -31,17 +31,17 @@ pub struct Report {
     pub ready: bool,
     /// Whether a daemon answered, ready or not.
     pub live: bool,
-    /// Of several daemons with the same resource the best counts, since the old daemon of a rolling
-    /// update still runs when the new one is ready.
+    /// One view of each resource. If several daemons have the same resource, the best state counts,
+    /// since the old daemon of a rolling update still runs when the new one is ready.
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,
     /// The paths of the sockets of daemons that wait until another daemon has ended.
     waiting_sockets: Vec<String>,
-    /// Why the newest configuration is not active; the previous one is.
+    /// Why the newest configuration is not active; the previous one is. Only if one was rejected.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     rejected_configurations: BTreeSet<String>,
-    /// What an administrator should know.
+    /// What an administrator should know. Only if there is something.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     notices: BTreeSet<String>,
 }
@@ -49,12 +49,17 @@ pub struct Report {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
+    /// The name of the resource.
     name: String,
+    /// Whether the kubelet received its device list.
     ready: bool,
+    /// What the daemon waits for or has reached, in words.
     state: &'static str,
+    /// How long it has waited for the kubelet or another daemon, in milliseconds; 0 if it does not wait.
     waiting_ms: u64,
+    /// The last error while it waits, or the daemon that it waits for; empty if there was none.
     last_error: String,
-    /// Why the devices are not known yet.
+    /// Why the devices are not known yet. Only while they are not.
     #[serde(skip_serializing_if = "String::is_empty")]
     pending: String,
 }

@@ -1,8 +1,12 @@
 //! Help, versions and completions of the programs, and their pages in `docs/reference`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::harness::outcome;
+use serde_json::Value;
+
+use crate::harness::{inventories, outcome, recorded};
 
 const PROGRAMS: [&str; 3] = [
     env!("CARGO_BIN_EXE_directx-device-plugin"),
@@ -15,6 +19,84 @@ fn the_reference_pages_match_the_programs() {
     for command in plugin::programs() {
         let page = format!("reference/{}.md", command.get_name());
         doc_pages::assert_page(&page, &doc_pages::reference(&command));
+    }
+}
+
+/// The commands whose JSON is described, each with the struct of the document and its source.
+const DOCUMENTS: [(&str, &str, &str); 3] = [
+    ("devices", "Document", include_str!("../../src/devices/json.rs")),
+    ("simulate", "Document", include_str!("../../src/simulate/json.rs")),
+    ("status", "Report", include_str!("../../../../application/daemon/src/status.rs")),
+];
+
+const JSON_PAGE: &str = "\
+# JSON of directx-device-plugin
+
+What the commands print with `--output json`. `[]` in a path stands for each element of a list. New versions may add keys; existing
+keys stay. Errors and warnings go to standard error.
+
+Other pages describe the JSON of [`doctor`](../doctor.md), [`verify`](../verify.md#reports) and [`gpu-probe`](../probe.md#json).
+";
+
+#[test]
+fn the_page_about_json_matches_the_structs() {
+    let mut page = JSON_PAGE.to_owned();
+    for (command, document, source) in DOCUMENTS {
+        let table = doc_pages::json_table(&doc_pages::json_keys(source, document));
+        writeln!(page, "\n## {command}\n\n{}", table.trim_end()).unwrap();
+    }
+    doc_pages::assert_page("reference/json.md", &page);
+}
+
+/// The paths of the keys in a document, as the page writes them.
+fn add_paths(paths: &mut BTreeSet<String>, value: &Value, path: &str) {
+    match value {
+        Value::Object(keys) => {
+            for (key, value) in keys {
+                let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                add_paths(paths, value, &key);
+                paths.insert(key);
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                add_paths(paths, element, &format!("{path}[]"));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn documents_have_the_keys_of_the_page() {
+    let pod = "--pod=one=directx.microsoft.com/display:1,directx.microsoft.com/compute:1";
+    for (command, runs) in [("devices", &[&[][..]][..]), ("simulate", &[&[], &[pod]])] {
+        let (_, document, source) = DOCUMENTS.into_iter().find(|d| d.0 == command).unwrap();
+        let keys: BTreeMap<String, doc_pages::JsonKey> = doc_pages::json_keys(source, document)
+            .into_iter()
+            .map(|key| (key.path.clone(), key))
+            .collect();
+        let mut paths = BTreeSet::new();
+        for arguments in runs {
+            for name in inventories() {
+                let mut program = Command::new(PROGRAMS[0]);
+                program.args([command, "--output", "json", "--inventory"]).arg(recorded(&name));
+                let (_, out, err) = outcome(&program.args(*arguments).output().unwrap());
+                let document =
+                    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}: {err}"));
+                add_paths(&mut paths, &document, "");
+            }
+        }
+        for path in &paths {
+            // The names of variables are keys, too.
+            let map = path.rsplit_once('.').and_then(|(map, _)| keys.get(map));
+            let is_in_map = map.is_some_and(|map| map.kind == "object with strings");
+            assert!(keys.contains_key(path) || is_in_map, "{command}: {path} is not described");
+        }
+        for key in keys.values().filter(|key| !key.is_optional) {
+            assert!(paths.contains(&key.path), "{command}: no document has {}", key.path);
+        }
+        assert_eq!(paths.contains("pods[].requests[].count"), command == "simulate");
     }
 }
 
