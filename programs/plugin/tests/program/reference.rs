@@ -131,6 +131,29 @@ fn every_program_completes_its_options() {
     }
 }
 
+/// Loads the script as `docs/programs.md` says.
+#[cfg(unix)]
+#[test]
+fn bash_completes_commands_options_and_values() {
+    let complete = r#"
+        source <("$0" completions bash)
+        [[ $(complete -p "$1") =~ -F\ ([^ ]+) ]]
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        "${BASH_REMATCH[1]}" "$1" "${@: -1}" "${@: -2:1}"
+        echo "${COMPREPLY[@]}""#;
+    for (words, expected) in [
+        (&["sim"][..], "simulate\n"),
+        (&["simulate", "--inv"], "--inventory\n"),
+        (&["simulate", "--output", ""], "text json\n"),
+        (&["service", "un"], "uninstall\n"),
+    ] {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", complete, PROGRAMS[0], "directx-device-plugin"]).args(words);
+        let (_, out, err) = outcome(&bash.output().unwrap());
+        assert_eq!((out.as_str(), err.as_str()), (expected, ""), "{words:?}");
+    }
+}
+
 /// The options in the help of a command, in the order of the help.
 fn options(help: &str) -> Vec<&str> {
     let help = help.split("Examples:").next().unwrap();
