@@ -152,7 +152,10 @@ impl DeviceSet {
         let mut unmatched_cordons = offer.unmatched_cordons;
         // A removed device stays listed.
         unmatched_cordons.retain(|cordon| {
-            !resources.iter().flat_map(|r| r.entries()).any(|entry| cordon.is_for(&entry.device))
+            !resources
+                .iter()
+                .flat_map(|r| r.entries())
+                .any(|entry| entry.device.is_cordoned_by(cordon))
         });
         DeviceSet {
             resources,

@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-use super::RESPONSE_LIMIT;
 use super::attribution::{Attribution, Holder, PodUids};
 use super::endpoint;
 use super::error::PodResourcesError;
@@ -20,6 +19,11 @@ use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
 use crate::channel;
 use crate::text::{ErrorChain, printable};
+
+/// How large a response may be, in bytes. Clients of Kubernetes accept as much
+/// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
+/// needs less than 100 KiB.
+const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The devices of all containers of the kubelet's node. Connecting and answering may take `limit`
 /// together.
