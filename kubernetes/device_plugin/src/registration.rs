@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::channel;
 use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
-use crate::text::ErrorChain;
+use crate::text::error_chain;
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
@@ -96,9 +96,8 @@ pub(crate) async fn register<T: Transport>(
         })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let channel = channel::connect(io)
-            .await
-            .map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
+        let channel =
+            channel::connect(io).await.map_err(|error| RegisterError::Lost(error_chain(&error)))?;
         let version = API_VERSION.to_owned();
         let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
         let answer = RegistrationClient::new(channel).register(request).await;

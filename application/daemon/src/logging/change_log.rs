@@ -57,7 +57,8 @@ pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning])
     }
 }
 
-/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.
+/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions. Its users
+/// repeat what failed after delays that they choose, so it counts and needs no clock.
 #[derive(Default)]
 pub struct RepeatedText {
     text: String,

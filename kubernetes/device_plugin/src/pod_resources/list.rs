@@ -18,7 +18,7 @@ use super::v1::{
 use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
 use crate::channel;
-use crate::text::{ErrorChain, printable};
+use crate::text::{error_chain, printable};
 
 /// How large a response may be, in bytes. Clients of Kubernetes accept as much
 /// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
@@ -71,9 +71,7 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
-    channel::connect(io)
-        .await
-        .map_err(|error| PodResourcesError::lost(&ErrorChain(&error).to_string()))
+    channel::connect(io).await.map_err(|error| PodResourcesError::lost(&error_chain(&error)))
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {
