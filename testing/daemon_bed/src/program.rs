@@ -196,7 +196,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn be_a_parent() {
         use std::os::unix::fs::PermissionsExt;
-        let node = Node::new(crate::Shape { slots: 8, files: 0 }).unwrap();
+        let node = Node::new(crate::Shape { replicas: 8, files: 0 }).unwrap();
         // Runs for longer than the test waits, whatever its arguments are.
         let program = node.directory().join("daemon.sh");
         let runs = node.directory().join("runs");

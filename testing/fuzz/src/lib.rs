@@ -14,7 +14,7 @@ mod input;
 pub mod inventories;
 pub mod messages;
 pub mod paths;
-pub mod slot_ids;
+pub mod replica_ids;
 pub mod windows_data;
 mod windows_path;
 

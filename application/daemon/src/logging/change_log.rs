@@ -76,7 +76,7 @@ impl RepeatedText {
     }
 }
 
-/// Devices, healthy devices, and slots per device.
+/// Devices, healthy devices, and replicas per device.
 fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
     (resource.entries().len(), healthy, resource.spec.sharing.replicas)
