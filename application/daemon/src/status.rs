@@ -31,8 +31,8 @@ pub struct Report {
     pub ready: bool,
     /// Whether a daemon answered, ready or not.
     pub live: bool,
-    /// Of several daemons with the same resource the best counts, since the old daemon of a rolling
-    /// update still runs when the new one is ready.
+    /// One view of each resource. If several daemons have the same resource, the best state counts,
+    /// since the old daemon of a rolling update still runs when the new one is ready.
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,

@@ -130,9 +130,9 @@ pub struct Device {
 /// Why a device has no driver store folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoStoreFolder {
-    /// It was not found.
+    /// The folder was not found.
     Unknown,
-    /// It is not where Windows keeps driver packages.
+    /// The folder is not where Windows keeps driver packages.
     Rejected(Arc<StoreFolderError>),
 }
 

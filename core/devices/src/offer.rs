@@ -62,7 +62,7 @@ struct CatalogModel {
 pub struct Offer {
     /// Facts of the host.
     pub host: HostFacts,
-    /// In the order of the catalog's resources.
+    /// The resources in the order of the catalog.
     pub resources: Vec<ResourceOffer>,
     /// Adapters that belong to no resource.
     pub skipped: Vec<Skipped>,

@@ -13,7 +13,7 @@ pub const MAX_RESET_MINUTES: u32 = 1440;
 pub struct ResetLimit {
     /// The number of resets.
     pub count: NonZeroU32,
-    /// At most [`MAX_RESET_MINUTES`].
+    /// The number of minutes, at most [`MAX_RESET_MINUTES`].
     pub minutes: NonZeroU32,
 }
 

@@ -125,7 +125,7 @@ struct RegisteredResource<T: Transport> {
     delays: ExponentialBackoff,
     /// How many streams of the same kubelet in a row ended early.
     short_streams: u32,
-    /// Since when no kubelet was found.
+    /// The time since when no kubelet was found.
     absent_since: Option<Instant>,
     log_limiter: LogLimiter,
 }
@@ -143,7 +143,7 @@ struct Socket<T: Transport> {
 
 impl<T: Transport> Drop for Socket<T> {
     fn drop(&mut self) {
-        // Some hosts remove it only when the server has ended and drops it too.
+        // Some hosts remove the file only when the server has ended and drops it too.
         self.file.remove();
     }
 }
@@ -221,7 +221,8 @@ impl<T: Transport> RegisteredResource<T> {
     ) -> watch::Receiver<KubeletStream> {
         let (resource, socket) = (self.resource.name(), file.path().display());
         if matches!(reason, REGISTRATION_FAILED | NO_STREAM) {
-            // Repeats with every retry, and the failure itself was logged.
+            // The level is DEBUG, because the line repeats with every retry, and the failure itself
+            // was logged.
             tracing::debug!(resource, %socket, reason, "listening on plugin socket");
         } else {
             tracing::info!(resource, %socket, reason, "listening on plugin socket");
@@ -309,7 +310,8 @@ impl<T: Transport> RegisteredResource<T> {
             return Ok(true);
         };
         self.registration_failed(&error);
-        // Whatever the answer was: a kubelet that called ListAndWatch has registered the plugin.
+        // The answer does not matter: a kubelet that called `ListAndWatch` has registered the
+        // plugin.
         Ok(self.has_stream())
     }
 

@@ -28,13 +28,13 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// Why a registration attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegisterError {
-    /// No process listens on the kubelet's socket, or accepts the connection.
+    /// No process listens on the kubelet's socket, or the process does not accept the connection.
     #[error("cannot connect to kubelet")]
     Connect(#[source] io::Error),
     /// The connection ended before the answer arrived.
     #[error("kubelet closed the connection before it answered: {0}")]
     Lost(String),
-    /// No answer arrived.
+    /// The kubelet's answer did not arrive in time.
     #[error("kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
     Timeout,
     /// The kubelet answered with an error.

@@ -66,7 +66,7 @@ const UNKNOWN_SERVICE: &str = "the plugin and the program that calls it have dif
 /// Accepts and serves connections until `close` of the service is cancelled and all connections
 /// have ended.
 pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
-    // Cancelled at the latest when this future ends or is dropped.
+    // The token is canceled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
     let (resource, close) = (service.resource.name().to_owned(), service.close.clone());

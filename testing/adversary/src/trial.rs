@@ -60,7 +60,7 @@ type Running = Vec<JoinHandle<Result<u64>>>;
 /// Runs attacks against a new daemon.
 pub(crate) fn run(program: &Path, attacks: &[Attack], time: Duration) -> Result<Outcome> {
     let first = attacks.first().context("there is no attack")?;
-    // Together, the log stalls as well.
+    // If all attacks run together, the log stalls as well.
     let log = if attacks.len() > 1 { LogOutput::Stalled } else { first.log };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -236,7 +236,7 @@ impl Observed {
 }
 
 fn terminate(daemon: &mut Program) -> Result<()> {
-    // A part of the shell: a minimal Debian has no program for it.
+    // `kill` is a part of the shell; a minimal Debian has no program for it.
     let kill = format!("kill -TERM {}", daemon.id());
     Command::new("sh").args(["-c", &kill]).status().context("cannot run `sh`")?;
     let since = Instant::now();

@@ -30,7 +30,7 @@ pub struct Shape {
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstGpu {
-    /// It works.
+    /// The first GPU works.
     Healthy,
     /// Windows reports a problem code.
     Unhealthy,
@@ -56,7 +56,7 @@ impl Node {
     /// The kubelet's device plugin directory.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
-        // A short name, because a socket path may have at most 107 bytes.
+        // The name is short, because a socket path may have at most 107 bytes.
         self.folder.path().join("k")
     }
 

@@ -39,7 +39,7 @@ pub fn entry(path: &Path) -> io::Result<Entry> {
 /// process's, SYSTEM and Administrators may change or replace it. `NotFound` if there is no file.
 #[cfg(windows)]
 pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
-    // The rights of the folders do not matter then.
+    // If the file does not exist, the rights of the folders do not matter.
     if matches!(file.try_exists(), Ok(false)) {
         return Err(io::ErrorKind::NotFound.into());
     }

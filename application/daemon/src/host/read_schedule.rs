@@ -18,7 +18,7 @@ const SAFETY_READ: Duration = Duration::from_mins(5);
 /// The kind of host that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostKind {
-    /// This host.
+    /// The host that this program runs on.
     Live,
     /// An inventory file. It changes only with a notification.
     Inventory,
@@ -27,13 +27,13 @@ pub enum HostKind {
 /// Why the host is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// It was not read yet.
+    /// The host was not read yet.
     Start,
-    /// It may have changed.
+    /// The host may have changed.
     Change,
     /// The last read failed, or an adapter was unsettled.
     Retry,
-    /// A safety read.
+    /// The interval of the safety reads has passed.
     Safety,
 }
 

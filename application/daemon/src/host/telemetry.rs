@@ -97,7 +97,7 @@ mod tests {
             let read = telemetry.get(vec![Luid(i64::MAX)]).await;
             let values = read.map(|(values, _age)| values).unwrap_or_default();
             assert!(values.values().all(|values| *values == Telemetry::default()));
-            // Windows refuses to open it. Wine opens it, and knows nothing about it.
+            // Windows refuses to open the adapter. Wine opens it, and reports nothing about it.
             if telemetry.failures()[1].1 > 0 || !values.is_empty() {
                 return;
             }

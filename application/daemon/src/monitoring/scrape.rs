@@ -50,7 +50,8 @@ impl Sources {
             self.processes.current(containers.collect()),
             self.telemetry.get(devices.luids().into_iter().collect()),
         );
-        // They are copied so that whoever changes them does not wait for the text.
+        // The status of reloads and resources is copied, so that whoever changes it does not wait
+        // for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {
             host_name: &self.host_name,

@@ -40,7 +40,7 @@ impl StatusError {
     fn of_connect(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::Absent(error),
-            // Linux: too many connections wait to be accepted.
+            // On Linux, too many connections wait to be accepted.
             io::ErrorKind::WouldBlock => Self::Busy,
             _ => Self::Failed(error.to_string()),
         }

@@ -43,11 +43,11 @@ pub enum Release {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cleanup {
-    /// All sockets, including its own (newer releases).
+    /// The kubelet removes all sockets, including its own (newer releases).
     Sockets,
-    /// Every file except its checkpoint (older releases).
+    /// The kubelet removes every file except its checkpoint (older releases).
     EverythingButCheckpoint,
-    /// Only its own socket (1.31 on Windows, because of a bug).
+    /// The kubelet removes only its own socket (1.31 on Windows, because of a bug).
     OwnSocket,
 }
 

@@ -60,10 +60,12 @@ pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
 
 /// Whether this process runs as the account. Wine's `CheckTokenMembership` knows only the groups.
 fn is_own_account(account: PSID) -> io::Result<bool> {
-    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
+    // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
     let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
-    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // is not closed.
     let token = HANDLE(std::ptr::without_provenance_mut(usize::MAX - 3));
     let user = Some(buffer.as_mut_ptr().cast());
     // SAFETY: the buffer is writable and has this size.

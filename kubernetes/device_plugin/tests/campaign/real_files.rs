@@ -95,7 +95,7 @@ async fn inject_fault(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDoub
         }
         2 | 3 => {
             if let Some(socket) = rng.choice(own_sockets(directory)) {
-                // The plugin may have replaced it in the meantime.
+                // The plugin may have replaced the socket in the meantime.
                 let _ = std::fs::remove_file(&socket);
             }
         }

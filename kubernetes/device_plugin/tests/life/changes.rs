@@ -115,7 +115,7 @@ async fn notes_are_reported_and_change_no_stream() {
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 
-/// No kubelet and no operating system would accept them later.
+/// Neither a kubelet nor an operating system would accept these names later.
 #[tokio::test(start_paused = true)]
 async fn invalid_names_end_the_plugin() {
     let path = format!("{DIRECTORY}/{}-9999999999999.sock", "x".repeat(57));

@@ -76,7 +76,8 @@ async fn recovers_from_deleted_sockets_and_directories() {
         timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
     }
     std::fs::remove_dir_all(&directory).unwrap();
-    // Long enough to notice it. On a busy host, what would go wrong may not happen until then.
+    // Two seconds are enough to notice that the directory is missing. On a busy host, what would go
+    // wrong may not happen until then.
     sleep(Duration::from_secs(2)).await;
     assert_eq!(kubelet.resources()[0].allocatable, 4);
     kubelet.restart().await.unwrap();

@@ -328,7 +328,7 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
     let registrations = kubelet.registrations(GPU);
     assert!((8..12).contains(&registrations), "{registrations}");
     kubelet.set_faults(Faults::default());
-    // The longest delay.
+    // 30 s is the longest delay between two attempts.
     ready_within(&plugin, 31 * SECOND).await;
     assert_eq!(sockets(&node.host).len(), 1);
 }
@@ -358,7 +358,7 @@ async fn registers_several_resources() {
     let mut node = Node::new();
     let names: Vec<String> = (0..5).map(|n| format!("example.com/gpu-{n}")).collect();
     for name in &names {
-        // One prefix for all, as for resource rules of one driver model.
+        // All resources have one prefix, as those of one driver model have.
         node.add(name, "gpu", 3);
     }
     let mut kubelet = kubelet(&node);

@@ -180,7 +180,7 @@ async fn closes_invalid_and_incomplete_connections() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let settings = [preface, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
-    // A HEADERS frame with a length beyond its data.
+    // The HEADERS frame has a length beyond its data.
     let cut = [&settings[..], &[0, 0, 100, 1, 4, 0, 0, 0, 1]].concat();
     for bytes in [
         b"".as_slice(),

@@ -77,10 +77,12 @@ pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
 
 /// The security identifier of the account of this process.
 pub(crate) fn own_account() -> io::Result<Vec<u8>> {
-    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
+    // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
     let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
-    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // is not closed.
     let token = HANDLE(ptr::without_provenance_mut(usize::MAX - 3));
     // SAFETY: the buffer is writable and has this size.
     unsafe {

@@ -1,4 +1,4 @@
-//! With plain files and folders. Wine stores only what the mode of Unix can express.
+//! The tests use plain files and folders. Wine stores only what the mode of Unix can express.
 
 use std::ptr;
 
@@ -25,7 +25,7 @@ fn nobody_else_may_write_to_a_restricted_file() {
     assert_eq!(strangers(&path), ["Everyone (S-1-1-0)"]);
     restrict_to_owner(&path).unwrap();
     assert_eq!(strangers(&path), [""; 0]);
-    // This account can still use it.
+    // The account of the test can still use the file.
     std::fs::write(&path, "x").unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(restrict_to_owner(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
