@@ -1,7 +1,8 @@
 //! Which kubelet the double imitates.
 
-/// Which kubelet the double imitates. Use `..Options::default()`: fields may be added.
+/// Which kubelet the double imitates. Change the fields of [`Options::default()`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The Kubernetes releases whose behavior is imitated.
     pub release: Release,

@@ -22,7 +22,8 @@ fn serve(plugin: &Plugin, resources: &[&Arc<Devices>]) {
 async fn started(release: Release) -> (Node, Arc<Devices>, KubeletDouble<InMemory>, Plugin) {
     let mut node = Node::new();
     let gpus = node.add(GPU, "gpu", 2);
-    let options = Options { release, ..Options::default() };
+    let mut options = Options::default();
+    options.release = release;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;

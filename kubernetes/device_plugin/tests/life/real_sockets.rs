@@ -23,7 +23,8 @@ fn sockets(directory: &Path) -> Vec<PathBuf> {
 }
 
 async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets>, Plugin) {
-    let options = Options { cleanup, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = cleanup;
     let kubelet = KubeletDouble::start(UnixSockets, directory, options).unwrap();
     let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 4);
     let plugin = Plugin::run(UnixSockets, directory, vec![resource]);

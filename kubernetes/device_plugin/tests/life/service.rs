@@ -210,8 +210,8 @@ async fn idle_connections_do_not_block_the_kubelet() {
     for _ in 0..100 {
         idle.push(raw(&node.host, b"").await);
     }
-    let options =
-        Options { cleanup: device_plugin::testing::Cleanup::OwnSocket, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = device_plugin::testing::Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
     assert!(ready.is_ok());

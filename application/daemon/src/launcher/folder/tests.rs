@@ -55,7 +55,7 @@ fn content(folder: &Path, n: usize) -> String {
 
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
-    share: device_plugin::unix_sockets::access_rights::share_programs,
+    share: win32::directory_access::share_programs,
     check: |path| match win32::directory_access::other_writers(path)?.first() {
         None => Ok(()),
         Some(writer) => Err(io::Error::other(writer.to_string())),
