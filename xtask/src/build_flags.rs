@@ -5,7 +5,7 @@ use crate::workspace;
 /// Flags that keep the time of the build and the paths of this machine out of the
 /// programs, so that every machine builds the same bytes.
 pub(crate) fn windows() -> Vec<String> {
-    // Without it, GNU ld writes the time into the header of each program.
+    // Without the flag, GNU ld writes the time into the header of each program.
     [every_system(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
 }
 

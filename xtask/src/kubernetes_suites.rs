@@ -72,7 +72,7 @@ pub(crate) fn linux_node() -> Result<()> {
     image::release(&LINUX, None, "dev", &source, &name, &archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
-    // It prints why it is skipped.
+    // The test prints why it is skipped.
     run(test().args(["-v", "./linux_node"]).envs(variables))
 }
 

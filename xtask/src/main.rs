@@ -9,6 +9,7 @@ mod cache;
 mod documentation;
 mod image;
 mod kubernetes_suites;
+mod needs;
 mod nightly;
 mod prerequisites;
 mod process;

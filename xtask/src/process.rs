@@ -40,7 +40,7 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     bail!("{} failed with {}\n  {last}", line(command), output.status)
 }
 
-/// Like [`run_quietly`], again after a failure, for programs that download.
+/// Like [`run_quietly`], but repeats a failed program, for programs that download.
 pub(crate) fn download(command: &mut Command) -> Result<()> {
     for pause in PAUSES {
         let Err(error) = run_quietly(command) else {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::prerequisites::{
+use crate::needs::{
     CARGO_DENY, CARGO_FUZZ, CONTAINER_RUNTIME, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER,
     LINTS, NINJA, Need, SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE,
     WINE_32,

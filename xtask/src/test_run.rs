@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use wait4::Wait4;
 
-use crate::prerequisites::{CRATES, Need};
+use crate::needs::{CRATES, Need};
 use crate::steps::{STEPS, Step, When, set_up};
 
 /// The steps that mostly wait, and so run beside those after them.

@@ -27,7 +27,7 @@ const NOT_UNDER_WINE: [(&str, &str); 13] = [
     ("xtask", "starts cargo and git"),
 ];
 
-/// What is built of the other packages.
+/// The targets that are built of the other packages.
 const TARGETS: [&str; 3] = ["--lib", "--bins", "--tests"];
 
 /// The script that runs Windows programs.
@@ -43,7 +43,7 @@ pub(crate) fn wine() -> Result<()> {
     runner.push(workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
     let mut tests = for_windows("test");
     tests.arg("--no-fail-fast").args(TARGETS);
-    // Else the snapshots' library asks cargo where they are.
+    // Without the variable, the snapshots' library asks cargo where the snapshots are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
     run(wine_suite()

@@ -29,7 +29,7 @@ pub fn parse<A: FromArgMatches>(command: Command) -> Result<A, Failure> {
     parse_from(command, std::env::args_os())
 }
 
-/// The same for these arguments.
+/// Parses these arguments as [`parse`] parses those of the process.
 pub fn parse_from<A: FromArgMatches>(
     command: Command,
     arguments: impl IntoIterator<Item = OsString>,

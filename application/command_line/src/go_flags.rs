@@ -23,7 +23,7 @@ pub fn with_double_dashes(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Vec<OsString> {
     let mut command = command.clone();
-    // Adds `--help` and `--version` to the arguments.
+    // Building the command adds `--help` and `--version` to its arguments.
     command.build();
     let mut options_end = false;
     arguments

@@ -164,7 +164,7 @@ adapters:
         let none = StoreFiles::Listed(BTreeSet::new());
         assert_eq!(on_disk(&format!("{store}\\nv")), (found, 0));
         assert_eq!(on_disk(&format!("{store}\\missing")), (none.clone(), 1));
-        // No other folder is read.
+        // A folder that is not below a driver store is not read.
         assert_eq!(on_disk(r"\\server\share"), (none, 2));
         assert!(snapshot.warnings[0].text.contains("missing"), "{:?}", snapshot.warnings);
         assert!(snapshot.warnings[1].text.contains("is not below"), "{:?}", snapshot.warnings);

@@ -25,7 +25,7 @@ fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str)
     let message = text.to_owned();
     let writer = thread::Builder::new().spawn(move || {
         let _ = out().write_all(message.as_bytes());
-        // Fails if the limit has passed.
+        // The call fails if the limit has passed.
         let _ = done.send(());
     });
     // Either the text was written, or the limit has passed and the text is lost.

@@ -33,7 +33,7 @@ fn provide(folder: &Path) -> Result<(), Failure> {
     if std::fs::read(&file).is_ok_and(|written| written == text.as_bytes()) {
         return Ok(());
     }
-    // A folder that cannot be created is an error of the file.
+    // Ignored: the write below fails, too.
     let _ = std::fs::create_dir_all(folder);
     write(&file, &text).map_err(|error| {
         let what = format!("cannot write `{}`", file.display());
@@ -45,7 +45,7 @@ fn provide(folder: &Path) -> Result<(), Failure> {
 /// Writes a file as a whole: a container runtime must not read a part of it.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     let mut new = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
-    // Other users may read it, as they may the specifications of other programs.
+    // Other users may read the file, as they may read the specifications of other programs.
     #[cfg(unix)]
     new.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
     new.write_all(text.as_bytes())?;

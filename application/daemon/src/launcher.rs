@@ -65,7 +65,7 @@ pub(crate) fn of_this_host() -> NodeLauncher {
     use crate::launcher::folder::{LauncherFolder, Rights, root_of_this_host};
 
     let rights = Rights {
-        share: device_plugin::unix_sockets::access_rights::share_programs,
+        share: win32::directory_access::share_programs,
         check: |path| match win32::directory_access::other_writers(path)?.first() {
             None => Ok(()),
             Some(writer) => Err(std::io::Error::other(writer.to_string())),

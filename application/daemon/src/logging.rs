@@ -69,12 +69,13 @@ pub enum LogLevel {
 /// Where log lines go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogDestination {
-    /// To standard error, for commands that print a result: as messages without a time, each warning
-    /// once. The thread that logs waits for a slow reader, so that all lines come before the result.
+    /// Lines go to standard error, for commands that print a result: as messages without a time, each
+    /// warning once. The thread that logs waits for a slow reader, so that all lines come before the
+    /// result.
     Stderr,
-    /// To standard error through a queue: for the daemon, which must not wait.
+    /// Lines go to standard error through a queue: for the daemon, which must not wait.
     QueuedStderr,
-    /// To a file through a queue.
+    /// Lines go to a file through a queue.
     File(PathBuf),
 }
 
@@ -117,7 +118,7 @@ pub fn start(
     }
 }
 
-/// On Windows this enables the colors of the console.
+/// Whether standard error shows colors. On Windows, asking enables them for the console.
 fn stderr_has_colors() -> bool {
     AutoStream::auto(io::stderr()).current_choice() == ColorChoice::AlwaysAnsi
 }
@@ -137,7 +138,7 @@ fn start_queue(
 }
 
 fn set_subscriber(subscriber: Box<dyn Subscriber + Send + Sync>) {
-    // Fails if a test has set a subscriber in this process, which then stays.
+    // The call fails if a test has set a subscriber in this process, which then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
@@ -172,7 +173,7 @@ where
         .with_writer(writer)
         .with_max_level(level)
         .with_ansi(colors && lines != Lines::Json)
-        // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
+        // Without this setting, a failed write goes to `eprintln!`, which panics when it fails too.
         .log_internal_errors(false)
         .fmt_fields(debug_fn(write_field).delimited(" "));
     match lines {

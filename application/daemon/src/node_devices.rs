@@ -359,7 +359,9 @@ impl NodeDevices {
     /// that use a driver which was replaced.
     fn review(&mut self, holders: Option<&Attribution>) {
         let held = holders.map(|holders| {
-            HeldDevices::of_replicas(holders.iter().map(|(resource, slot, _)| (resource, slot)))
+            HeldDevices::of_replicas(
+                holders.iter().map(|(resource, replica, _)| (resource, replica)),
+            )
         });
         let before = self.published.set();
         let set = before.reviewed(held.as_ref(), self.now());
@@ -454,13 +456,13 @@ fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
 /// The list of each resource, or the error that the kubelet would refuse it.
 fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
     set.resources.iter().map(|resource| {
-        let slots = resource.replicas().map(|slot| {
-            let mut device = AdvertisedDevice::healthy(slot.id.to_string());
-            device.healthy = slot.health.is_healthy();
-            device.numa_nodes.extend(slot.numa_node);
+        let replicas = resource.replicas().map(|replica| {
+            let mut device = AdvertisedDevice::healthy(replica.id.to_string());
+            device.healthy = replica.health.is_healthy();
+            device.numa_nodes.extend(replica.numa_node);
             device
         });
-        DeviceList::new(slots).map_err(|error| {
+        DeviceList::new(replicas).map_err(|error| {
             let resource = &resource.spec.name;
             Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
                 .hint(

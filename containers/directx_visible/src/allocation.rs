@@ -1,24 +1,24 @@
 //! Errors about the container's devices: they are not known, or do not exist.
 
 use gpu_probe::allocation::AllocationError;
+use gpu_probe::failure::Failure;
 use visibility_filter::AllowedLuids;
 
-use crate::failure::{Failure, NO_ALLOCATION, STALE};
+use crate::exit_codes::{NO_ALLOCATION, STALE};
 
-impl From<AllocationError> for Failure {
-    fn from(error: AllocationError) -> Failure {
-        let hint = match error {
-            AllocationError::Missing => {
-                "request a device in the pod's resources, and set environmentHints: true in the \
-                 device plugin's configuration"
-            }
-            _ => {
-                "do not set the variable in the pod; the device plugin writes LUIDs as decimal \
-                 numbers, separated by commas"
-            }
-        };
-        Failure::new(NO_ALLOCATION, error.to_string(), hint)
-    }
+/// The failure of a container whose variables do not name its devices.
+pub(crate) fn unknown(error: &AllocationError) -> Failure {
+    let hint = match error {
+        AllocationError::Missing => {
+            "request a device in the pod's resources, and set environmentHints: true in the \
+             device plugin's configuration"
+        }
+        _ => {
+            "do not set the variable in the pod; the device plugin writes LUIDs as decimal \
+             numbers, separated by commas"
+        }
+    };
+    Failure::new(NO_ALLOCATION, error.to_string(), hint)
 }
 
 /// The container's devices that are not among the adapters that Windows lists; an error if none is.
@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn an_unknown_allocation_has_a_code_and_a_fix() {
-        let failure = Failure::from(AllocationError::Missing);
+        let failure = unknown(&AllocationError::Missing);
         assert_eq!(failure.code, NO_ALLOCATION);
         let start = "error: DIRECTX_VISIBLE_DEVICES is not set\nhint: request a device";
         assert!(failure.to_string().starts_with(start), "{failure}");
-        let failure = Failure::from(AllocationError::Empty("X".to_owned()));
+        let failure = unknown(&AllocationError::Empty("X".to_owned()));
         assert!(failure.to_string().starts_with("error: X is empty\nhint: do not"), "{failure}");
     }
 

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use gpu_probe::Api;
-
-use crate::failure::{Failure, USAGE};
+use gpu_probe::failure::{Failure, USAGE};
 
 /// What the program should do.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -82,7 +82,7 @@ enum Verdict {
     Ok,
     /// The call lists other devices, or the filter hides devices of the container.
     Different,
-    /// This Windows or container does not have the call.
+    /// The version of Windows or the container does not have the call.
     Absent,
     /// The call does not work without the filter either.
     Failed,

@@ -60,7 +60,7 @@ pub(crate) fn check_32_bit(path: &Path) -> io::Result<()> {
 pub(crate) fn system_folder() -> Option<String> {
     use windows::Win32::System::SystemInformation::GetSystemDirectoryW;
 
-    // Windows' longest path without a prefix.
+    // Paths of Windows have at most 260 characters, unless they have a prefix.
     let mut text = [0; 260];
     // SAFETY: the function writes at most as many characters as the buffer has.
     let length = unsafe { GetSystemDirectoryW(Some(&mut text)) };

@@ -4,9 +4,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::{env, fs};
 
+use gpu_probe::failure::Failure;
 use tempfile::NamedTempFile;
 
-use crate::failure::{Failure, OTHER};
+use crate::exit_codes::OTHER;
 use crate::filter_file::{FILTER, FILTER_32};
 
 /// The files. The last one may be missing.

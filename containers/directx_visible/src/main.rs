@@ -15,7 +15,7 @@ mod command_line;
 mod console;
 #[cfg(windows)]
 mod control_routine;
-mod failure;
+mod exit_codes;
 mod filter_file;
 mod help;
 mod install;
@@ -27,6 +27,9 @@ mod parents;
 mod run;
 
 use std::process::ExitCode;
+
+#[cfg(not(windows))]
+use gpu_probe::failure::Failure;
 
 use crate::arguments::Request;
 
@@ -58,13 +61,13 @@ fn main() -> ExitCode {
         #[cfg(not(windows))]
         Ok(_) => {
             let hint = "run it in a container on Windows";
-            Err(failure::Failure::new(failure::OTHER, "this program runs only on Windows", hint))
+            Err(Failure::new(exit_codes::OTHER, "this program runs only on Windows", hint))
         }
         Err(failure) => Err(failure),
     };
     let code = result.unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        failure.code
+        failure.code.into()
     });
     exit(code)
 }

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use gpu_probe::failure::{Failure, USAGE};
 use gpu_probe::lists::{self, Adapters, Listed, allocatable};
 use gpu_probe::{Api, allocation::allocated, child};
 use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
 use windows::Win32::System::Threading::CREATE_SUSPENDED;
 
-use crate::allocation::{list as shown, missing};
+use crate::allocation::{list as shown, missing, unknown};
 use crate::arguments::LIST;
 use crate::check::{Report, keep, known, one};
 use crate::command_line::after_dashes;
 use crate::console::raw_command_line;
-use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
+use crate::exit_codes::{NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER};
 use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
 use crate::launch::{self, LaunchError, launch};
 use crate::parents::{Parent, RAN, parents};
@@ -149,7 +150,7 @@ struct Allocation {
 
 /// The container's devices, of which at least one exists.
 fn allocation() -> Result<Allocation, Failure> {
-    let allowed = allocated()?;
+    let allowed = allocated().map_err(|error| unknown(&error))?;
     let adapters = allocatable();
     // If Windows does not list its adapters, there is nothing to compare.
     if let Some(adapters) = &adapters {

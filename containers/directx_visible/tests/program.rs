@@ -30,7 +30,7 @@ struct Release(tempfile::TempDir);
 
 impl Release {
     fn new(version: &str) -> Release {
-        // A link, because a program that is open for writing cannot run.
+        // The copies are links, because a program that is open for writing cannot run.
         let release = Release(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::hard_link(PROGRAM, release.0.path().join("directx-visible")).unwrap();
         for name in FILES {

@@ -42,7 +42,7 @@ pub(crate) fn unusable(error: &str) -> Fault {
 /// Whether the system's error says that there is no file `name`. A library that lacks another one
 /// fails with the other one's name on Linux.
 pub(crate) fn is_missing(name: &str, error: &str) -> bool {
-    // `ERROR_MOD_NOT_FOUND`; its text depends on the language.
+    // 126 is `ERROR_MOD_NOT_FOUND`, whose text depends on the language.
     error.contains("os error 126")
         || error.contains("No such file") && error.contains(&format!("{name}: "))
 }

@@ -1,32 +1,35 @@
-//! Why the program does not test, and how it prints.
+//! Why a program for containers does not do its work, and how it prints.
+//!
+//! `command_line` has the failures of the node's programs, which print causes, too.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Write as _};
-use std::process::ExitCode;
 
 use devices::printable::printable_lines;
 
-/// The exit status of wrong usage.
-pub(crate) const USAGE: u8 = 2;
+/// The exit code of wrong usage.
+pub const USAGE: u8 = 2;
 
-/// An error, how to fix it, and the exit status.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    status: u8,
+/// An error, its fix and the exit code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: u8,
     pub(crate) message: String,
     pub(crate) hint: String,
 }
 
 impl Failure {
-    pub(crate) fn new(status: u8, message: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { status, message: message.into(), hint: hint.into() }
+    /// A failure; `hint` says how to fix it.
+    pub fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), hint: hint.into() }
     }
+}
 
-    /// Prints the error, and returns the exit status.
-    pub(crate) fn report(&self) -> ExitCode {
-        let text = format!("error: {}\nhint: {}\n", self.message, self.hint);
-        // Without standard error, only the exit status reports it.
-        let _ = io::stderr().write_all(printable_lines(&text).as_bytes());
-        ExitCode::from(self.status)
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("error: {}\nhint: {}", self.message, self.hint);
+        f.write_str(&printable_lines(&text))
     }
 }
 

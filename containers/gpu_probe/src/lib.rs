@@ -19,7 +19,7 @@ mod api;
 mod apis;
 mod arguments;
 pub mod child;
-mod failure;
+pub mod failure;
 mod file_version;
 mod help;
 mod library;
@@ -34,6 +34,7 @@ mod verdict;
 mod visibility;
 mod workload;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -46,7 +47,11 @@ use crate::report::Report;
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    run().unwrap_or_else(|failure| failure.report())
+    run().unwrap_or_else(|failure| {
+        // Without standard error, only the exit code reports it.
+        let _ = writeln!(io::stderr(), "{failure}");
+        ExitCode::from(failure.code)
+    })
 }
 
 /// The reference page of the program.

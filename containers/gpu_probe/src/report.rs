@@ -137,7 +137,7 @@ fn headline(row: &Row) -> String {
     let text = match (&row.library, &row.fault) {
         (Some(Library { path, file_version, version }), _) => {
             let mut parts = vec![path.clone()];
-            // The path may end with the version of the file.
+            // The path of a library in the driver store may end with the version of the file.
             if let Some(version) = file_version
                 && !path.ends_with(version)
             {

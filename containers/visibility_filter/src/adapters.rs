@@ -220,7 +220,7 @@ struct List {
 impl List {
     /// Room for `capacity` adapters, and for one if that is 0.
     fn allocate(capacity: u32) -> Option<List> {
-        // HEAP_ZERO_MEMORY, so that every element is a valid one.
+        // `HEAP_ZERO_MEMORY`: the memory is zeroed, so that every element is a valid one.
         const ZERO: u32 = 8;
         let size = size_of::<AdapterInfo>() * (capacity.max(1) as usize);
         // SAFETY: the heap of the process is never destroyed.

@@ -16,7 +16,7 @@ pub enum Architecture {
 impl Architecture {
     /// The architecture of the file whose headers begin at `start`; `None` for another one.
     pub(crate) fn read(file: &[u8], start: usize) -> Option<Architecture> {
-        // `IMAGE_FILE_MACHINE_…` and `IMAGE_NT_OPTIONAL_HDR…_MAGIC` (winnt.h).
+        // The two numbers are `IMAGE_FILE_MACHINE_…` and `IMAGE_NT_OPTIONAL_HDR…_MAGIC` (winnt.h).
         match (short(file, start.checked_add(MACHINE)?)?, short(file, start.checked_add(MAGIC)?)?) {
             (0x8664, 0x20B) => Some(Architecture::X64),
             (0x14C, 0x10B) => Some(Architecture::X86),

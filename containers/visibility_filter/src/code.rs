@@ -21,7 +21,7 @@ pub(crate) enum Stub {
     Hooked(u64),
     /// Wine's code for a function that it does not have.
     NotImplemented,
-    /// Anything else.
+    /// Code that is none of these.
     Unknown,
 }
 
@@ -131,7 +131,8 @@ pub(crate) mod x86 {
     /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
         match code {
-            // `ret` with the size of the arguments, or without it if there are none.
+            // The code ends with `ret` and the size of the arguments, or with `ret` alone if there
+            // are none.
             [0xB8, _, _, _, _, 0xBA, _, _, _, _, 0xFF, 0xD2, 0xC2 | 0xC3, ..] => Stub::SystemCall,
             _ if is_not_implemented(code) => Stub::NotImplemented,
             _ => jump_target(code, address)

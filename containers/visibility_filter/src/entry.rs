@@ -63,9 +63,9 @@ fn payload() -> Option<Payload> {
 
 /// Why this process or its child processes are not filtered.
 enum Problem {
-    /// This process is not filtered.
+    /// The process that loaded the library is not filtered.
     Process(HookError),
-    /// Only its child processes are not filtered.
+    /// The process is filtered, but its child processes are not.
     Children(HookError),
 }
 
@@ -221,7 +221,7 @@ fn report(problem: &Problem, refused: bool) {
     let mut code = [0; CODE_SIZE];
     let (before, what, after, size): (&[u8], &[u8], &[u8], _) = match error {
         HookError::UnknownCode(name, address) => {
-            // It has been read before.
+            // The code at this address has been read before, to compare it.
             let _ = Memory(nt::CURRENT_PROCESS).read(*address, &mut code);
             (b"the code of ", name.to_bytes(), b" is not known: ", CODE_SIZE)
         }
@@ -234,7 +234,8 @@ fn report(problem: &Problem, refused: bool) {
     report::line(&[effect, before, what, after], code.get(..size).unwrap_or_default());
 }
 
-/// Nothing in the library panics. A panic could not be reported.
+/// A library without a runtime needs a panic handler, although nothing in it panics. A panic could
+/// not be reported.
 #[cfg(not(test))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

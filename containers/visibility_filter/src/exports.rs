@@ -85,7 +85,7 @@ mod tests {
             (0x250, 0x270),
             (0x254, 0x280),
             (0x258, 0x290),
-            // Each has two bytes: 1, 2, 0.
+            // Each ordinal has two bytes; they are 1, 2 and 0.
             (0x260, 0x0002_0001),
         ] {
             bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn only_a_descriptor_that_names_them_admits_app_containers() {
-        // `D:P(A;;FRFX;;;WD)(A;;FRFX;;;S-1-15-2-1)`.
+        // As SDDL, the descriptor is `D:P(A;;FRFX;;;WD)(A;;FRFX;;;S-1-15-2-1)`.
         let everyone = [0, 0, 20, 0, 0xA9, 0, 0x12, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
         let all = [0, 0, 24, 0, 0xA9, 0, 0x12, 0, 1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
         let start = [1, 0, 4, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0];

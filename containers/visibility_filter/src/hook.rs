@@ -26,7 +26,7 @@ pub(crate) struct Hook {
 pub(crate) enum HookError {
     /// The code of this function, at this address, is not known.
     UnknownCode(&'static CStr, usize),
-    /// This function does not exist, although every Windows with adapters has it.
+    /// The function does not exist, although every Windows with adapters has it.
     Missing(&'static CStr),
     /// Windows refused to change or run code, with this NTSTATUS.
     Refused(Status),

@@ -10,7 +10,7 @@
 //! can call the kernel itself.
 
 #![cfg_attr(not(test), no_std)]
-// Code of other processes and of system libraries is read and written.
+// The library reads and writes code of other processes and of system libraries.
 #![allow(unsafe_code)]
 #![cfg_attr(
     not(all(windows, feature = "dll")),

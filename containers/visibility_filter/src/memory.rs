@@ -58,7 +58,7 @@ impl Memory {
     pub(crate) fn overwrite(self, address: usize, bytes: &[u8], access: u32) -> Result<(), Status> {
         let old = self.protect(address, bytes.len(), access)?;
         let written = self.write(address, bytes);
-        // If this fails, the page stays writable, which harms nothing.
+        // If the call fails, the page stays writable, which harms nothing.
         let _ = self.protect(address, bytes.len(), old);
         written
     }

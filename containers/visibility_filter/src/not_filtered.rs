@@ -5,11 +5,11 @@
 pub enum NotFiltered {
     /// The program is neither for x86-64 nor for x86.
     OtherArchitecture,
-    /// It is a 32-bit program, and the filter for 32-bit programs is missing.
+    /// The process is a 32-bit program, and the filter for 32-bit programs is missing.
     No32BitFilter,
     /// A 32-bit program starts a 64-bit one, whose memory it cannot access.
     StartedBy32Bit,
-    /// It is a program of .NET Framework.
+    /// The process is a program of .NET Framework.
     Managed,
     /// The process accepts only libraries that Microsoft or its store signed.
     SignedOnly,

@@ -222,7 +222,7 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
         length: u32::try_from(size_of::<ObjectAttributes>()).unwrap_or_default(),
         root: core::ptr::null_mut(),
         name: &raw const text,
-        // OBJ_CASE_INSENSITIVE.
+        // 0x40 is `OBJ_CASE_INSENSITIVE`.
         attributes: 0x40,
         security: core::ptr::null(),
         quality: core::ptr::null(),
@@ -246,7 +246,7 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
 /// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`; zeros if it is too long.
 fn descriptor(file: Handle) -> [u8; 1024] {
     const DACL: u32 = 4;
-    // The kernel wants an aligned address.
+    // The kernel accepts only an aligned address.
     #[repr(align(8))]
     struct Buffer([u8; 1024]);
     let (mut buffer, mut needed) = (Buffer([0; 1024]), 0);

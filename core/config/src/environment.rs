@@ -28,12 +28,12 @@ pub trait Environment {
 /// Whether a file may decide anything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trust {
-    /// It may, if it exists.
+    /// The file may be used, if it exists.
     Trusted,
-    /// It does not exist. It is not read even if it is created now, because the account that
+    /// The file does not exist. It is not read even if it is created now, because the account that
     /// creates it was not checked.
     Absent,
-    /// It may not, for this reason, such as another account that may change it.
+    /// The file may not be used, for this reason, such as another account that may change it.
     Distrusted(String),
 }
 

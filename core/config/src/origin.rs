@@ -17,7 +17,7 @@ pub enum Origin {
     Variable(String),
     /// A configuration file and the line in it.
     File(Place),
-    /// It is not set.
+    /// The setting is not set.
     Default,
 }
 

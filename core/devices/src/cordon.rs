@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::case_folding::fold_case;
 use crate::replica::split;
-use crate::{Device, ParseError, PnpId};
+use crate::{LocationPath, ParseError, PnpId};
 
 /// Names a device: its `PnP` instance ID, its location path, or the kubelet's ID of one of its
 /// replicas. Compared without case.
@@ -13,15 +13,11 @@ use crate::{Device, ParseError, PnpId};
 pub struct DeviceName(String);
 
 impl DeviceName {
-    fn names(&self, device: &Device) -> bool {
-        let name = fold_case(&self.0);
-        self.names_id(&device.id)
-            || device.location_path.as_ref().is_some_and(|path| fold_case(path.as_str()) == name)
-    }
-
-    fn names_id(&self, id: &PnpId) -> bool {
+    pub(crate) fn names(&self, id: &PnpId, location_path: Option<&LocationPath>) -> bool {
         let (name, id) = (fold_case(&self.0), fold_case(id.as_str()));
-        name == id || split(&name).is_some_and(|(device, _)| device == id)
+        name == id
+            || split(&name).is_some_and(|(device, _)| device == id)
+            || location_path.is_some_and(|path| fold_case(path.as_str()) == name)
     }
 }
 
@@ -69,14 +65,6 @@ pub struct Cordon {
     pub device: DeviceName,
     /// Where it comes from.
     pub source: CordonSource,
-}
-
-impl Cordon {
-    /// Whether it takes `device` out of service.
-    #[must_use]
-    pub fn is_for(&self, device: &Device) -> bool {
-        self.device.names(device)
-    }
 }
 
 impl fmt::Display for Cordon {

@@ -16,7 +16,7 @@ pub struct Destination(FileName);
 /// A name that cannot be a destination, and why.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// It is no bare file name.
+    /// The name is not a bare file name.
     #[error(transparent)]
     Path(#[from] PathError),
     /// Windows may need what has the name.

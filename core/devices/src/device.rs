@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Adapter, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
+    Adapter, Cordon, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
     LocationPath, Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
 };
 
@@ -130,9 +130,9 @@ pub struct Device {
 /// Why a device has no driver store folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoStoreFolder {
-    /// It was not found.
+    /// The folder was not found.
     Unknown,
-    /// It is not where Windows keeps driver packages.
+    /// The folder is not where Windows keeps driver packages.
     Rejected(Arc<StoreFolderError>),
 }
 
@@ -157,6 +157,11 @@ pub struct StoreFolder {
 }
 
 impl Device {
+    /// Whether `cordon` takes the device out of service.
+    pub(crate) fn is_cordoned_by(&self, cordon: &Cordon) -> bool {
+        cordon.device.names(&self.id, self.location_path.as_ref())
+    }
+
     /// Why the folder that the driver names is not used.
     #[must_use]
     pub fn rejected_store(&self) -> Option<&StoreFolderError> {

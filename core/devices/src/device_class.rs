@@ -39,7 +39,7 @@ impl DeviceClass {
     }
 }
 
-/// Without braces, in capitals, as in containerd's documentation.
+/// Prints the GUID without braces, in capitals, as containerd's documentation does.
 impl fmt::Display for DeviceClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:032X}", self.0);

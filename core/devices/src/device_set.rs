@@ -28,7 +28,7 @@ pub struct Moment(pub Duration);
 pub struct DeviceSet {
     /// Facts of the host.
     pub host: HostFacts,
-    /// In the order of the catalog.
+    /// The resources in the order of the catalog.
     pub resources: Vec<Arc<ResourceDevices>>,
     /// Adapters that belong to no resource.
     pub skipped: Vec<Skipped>,
@@ -91,7 +91,7 @@ pub struct Replica {
 /// Why a device ID from the kubelet cannot be allocated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReplicaError {
-    /// Not a replica ID.
+    /// The text is not an ID of a replica.
     #[error(
         "malformed device ID `{0}` (expected a PnP instance ID, a backslash and a replica number)"
     )]
@@ -152,7 +152,10 @@ impl DeviceSet {
         let mut unmatched_cordons = offer.unmatched_cordons;
         // A removed device stays listed.
         unmatched_cordons.retain(|cordon| {
-            !resources.iter().flat_map(|r| r.entries()).any(|entry| cordon.is_for(&entry.device))
+            !resources
+                .iter()
+                .flat_map(|r| r.entries())
+                .any(|entry| entry.device.is_cordoned_by(cordon))
         });
         DeviceSet {
             resources,

@@ -74,10 +74,11 @@ impl FromStr for HcsSchema {
 /// Whether the host runs 32-bit programs, that is, has a `SysWOW64` folder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wow64 {
-    /// It runs them, as most hosts do.
+    /// The host runs 32-bit programs, as most hosts do.
     #[default]
     Present,
-    /// It does not run them: Nano Server, or Server Core with the feature removed.
+    /// The host does not run 32-bit programs: it is Nano Server, or Server Core with the feature
+    /// removed.
     Absent,
 }
 

@@ -26,7 +26,7 @@ pub fn launcher_root(system_root: &SystemRoot) -> String {
 pub struct LauncherProblem {
     /// The file that cannot be mounted, or that is in the way.
     pub file: String,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub why: &'static str,
 }
 

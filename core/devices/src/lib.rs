@@ -36,6 +36,7 @@ mod policy;
 mod preferred_allocation;
 pub mod printable;
 mod replica;
+mod reset_history;
 mod resets;
 mod resource_name;
 mod runtime_files;
@@ -85,7 +86,8 @@ pub use policy::{
 };
 pub use preferred_allocation::preferred_allocation;
 pub use replica::ReplicaId;
-pub use resets::{DeviceResets, MAX_RESET_MINUTES, ResetHistory, ResetLimit};
+pub use reset_history::ResetHistory;
+pub use resets::{DeviceResets, MAX_RESET_MINUTES, ResetLimit};
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};

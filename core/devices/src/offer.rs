@@ -62,7 +62,7 @@ struct CatalogModel {
 pub struct Offer {
     /// Facts of the host.
     pub host: HostFacts,
-    /// In the order of the catalog's resources.
+    /// The resources in the order of the catalog.
     pub resources: Vec<ResourceOffer>,
     /// Adapters that belong to no resource.
     pub skipped: Vec<Skipped>,
@@ -133,7 +133,7 @@ impl Catalog {
         let locations = devices_by_location(snapshot);
         let mut unmatched_cordons = cordons.clone();
         let (assigned, skipped) = select(snapshot, |device| {
-            unmatched_cordons.retain(|cordon| !cordon.is_for(&device));
+            unmatched_cordons.retain(|cordon| !device.is_cordoned_by(cordon));
             let platform = snapshot.host.platform;
             let CatalogModel { policy, resource, rule_resources } =
                 self.model_of(&device, platform, &locations)?;
@@ -274,7 +274,7 @@ fn health(
     cordons: &[Cordon],
     snapshot: &HostSnapshot,
 ) -> Health {
-    if let Some(cordon) = cordons.iter().find(|cordon| cordon.is_for(device)) {
+    if let Some(cordon) = cordons.iter().find(|cordon| device.is_cordoned_by(cordon)) {
         return Health::Unhealthy(UnhealthyReason::Cordoned(cordon.source));
     }
     match policy.unhealthy_after_resets {

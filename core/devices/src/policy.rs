@@ -16,7 +16,7 @@ use crate::{
 /// Which devices are advertised and how, per driver model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
-    /// At least one; each driver model at most once. A device that fits several
+    /// The policies of at least one driver model, each at most once. A device that fits several
     /// belongs to the first.
     pub models: Vec<ModelPolicy>,
 }
@@ -37,7 +37,7 @@ pub struct ModelPolicy {
     pub include_detachable: bool,
     /// `legacy` only: text that an adapter's description must contain, case-insensitively.
     pub match_name: Option<String>,
-    /// In order: the first rule that matches a device claims it.
+    /// The rules in order: the first one that matches a device claims it.
     pub rules: Arc<[ResourceRule]>,
     /// What a container gets in addition to its device.
     pub container: Arc<ContainerPolicy>,
@@ -158,9 +158,9 @@ pub enum RuntimeMounts {
     Auto,
     /// The driver's files and the additional mounts, on every build.
     Always,
-    /// Nothing, on any build.
+    /// No file is mounted, on any build.
     Never,
-    /// Only the additional mounts of the configuration, on every build.
+    /// Only the additional mounts of the configuration are mounted, on every build.
     Extra,
 }
 
@@ -184,7 +184,7 @@ pub enum MultiDevice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Visibility {
-    /// They do not get it.
+    /// Containers do not get the files of `directx-visible`.
     #[default]
     Off,
     /// `directx-visible` and its filter are mounted; the container's command must use it.

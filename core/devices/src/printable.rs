@@ -23,13 +23,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`printable`], without a limit, for a line that this program composed.
+/// Like [`printable`], but without a limit, for a line that this program composed.
 #[must_use]
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unsafe)
 }
 
-/// As [`printable`], for text of several lines that this program composed: line feeds and tabs
+/// Like [`printable`], for text of several lines that this program composed: line feeds and tabs
 /// stay, and the length is not limited.
 #[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {

@@ -24,9 +24,9 @@ pub struct RuntimeFile {
 /// The runtime files of one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RuntimeFiles {
-    /// For System32.
+    /// The files for System32.
     pub system32: Vec<RuntimeFile>,
-    /// For `SysWOW64`.
+    /// The files for `SysWOW64`.
     pub wow64: Vec<RuntimeFile>,
     /// Registry values that name no usable file. The other values are used.
     pub rejected: Vec<RejectedValue>,

@@ -88,9 +88,9 @@ impl Criteria {
 /// The devices of a snapshot, and the adapters that were skipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
-    /// In the order the host lists their adapters.
+    /// The devices, in the order in which the host lists their adapters.
     pub devices: Vec<Device>,
-    /// In the same order, except that adapters that could not be read come last.
+    /// The skipped adapters in the same order, except that those which could not be read come last.
     pub skipped: Vec<Skipped>,
 }
 
@@ -149,10 +149,10 @@ pub enum SkipReason {
     /// Detachable adapters are excluded.
     #[error("adapter is detachable and includeDetachable is false")]
     Detachable,
-    /// It does not pass the filter.
+    /// The adapter does not pass the filter.
     #[error("not matched by the filter {1}: adapter supports {0}")]
     Filtered(&'static str, Filter),
-    /// No enabled driver model advertises it.
+    /// No enabled driver model advertises the adapter.
     #[error("not matched by any enabled driver model ({1}): adapter supports {0}")]
     NoModel(&'static str, String),
     /// Its description does not contain the text that `legacy` requires.

@@ -65,14 +65,14 @@ pub enum EngineKind {
     VideoProcessing,
     /// Assembles a scene.
     SceneAssembly,
-    /// Overlays.
+    /// Draws overlays.
     Overlay,
     /// Encrypts and decrypts.
     Crypto,
     /// Compute. Windows has no type for it: drivers report [`Other`](EngineKind::Other) with a
     /// name such as `Compute_0`.
     Compute,
-    /// Anything else, or not reported.
+    /// Does something else, or the kind is not reported.
     Other,
 }
 

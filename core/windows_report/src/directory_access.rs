@@ -243,7 +243,7 @@ pub fn distrust_of(
     // Windows follows at most 63 links ("Reparse Points", Microsoft Learn).
     'links: for _ in 0..64 {
         let ancestors: Vec<&Path> = path.ancestors().collect();
-        // From the root, because a link decides where everything below it is.
+        // The check starts at the root, because a link decides where everything below it is.
         for (level, &ancestor) in ancestors.iter().enumerate().rev() {
             let found = match entry(ancestor) {
                 Err(error) if level > 0 || error.kind() != io::ErrorKind::NotFound => {

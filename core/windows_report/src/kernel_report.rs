@@ -31,7 +31,7 @@ pub struct KernelReport {
     pub description: Option<String>,
     /// `D3DKMT_UMD_DRIVER_VERSION`.
     pub driver_version: Option<u64>,
-    /// In bytes.
+    /// The dedicated memory in bytes.
     pub dedicated_memory: Option<u64>,
     /// The registry key of each physical device, in the order of the physical indexes.
     pub pnp_keys: Vec<String>,
@@ -150,7 +150,7 @@ mod tests {
             (RENDER_SUPPORTED | DISPLAY_SUPPORTED, Some(1300), &all[..1]),
             (RENDER_SUPPORTED, None, &all[..1]),
             (RENDER_SUPPORTED | COMPUTE_ONLY, Some(2600), &all[2..]),
-            // Microsoft's adapters for virtual machines and without a driver.
+            // These are Microsoft's adapters for virtual machines and without a driver.
             (DISPLAY_SUPPORTED, Some(1300), &[]),
             (0, Some(2500), &[]),
         ] {

@@ -43,9 +43,9 @@ pub struct Performance {
     pub memory_hertz: u64,
     /// The speed of the fan.
     pub fan_rpm: u32,
-    /// Tenths of a percent.
+    /// The power in tenths of a percent.
     pub power: u32,
-    /// Tenths of a degree Celsius.
+    /// The temperature in tenths of a degree Celsius.
     pub temperature: u32,
 }
 
@@ -73,7 +73,7 @@ pub fn telemetry(kernel: &impl KernelQueries) -> Telemetry {
     let nodes = statistics.map_or(0, |statistics| statistics.nodes.min(MAX_NODES));
     let [dedicated, shared] = memory(kernel, segments);
     let engines: Vec<_> = (0..nodes).filter_map(|node| engine(kernel, node)).collect();
-    // The engine that stands for the adapter: the first 3D engine, or else the first one.
+    // The first 3D engine stands for the adapter, or else the first engine.
     let three_d = engines.iter().find(|engine| engine.kind == EngineKind::ThreeD);
     let main_engine = three_d.or(engines.first()).map(|engine| engine.index);
     let performance = kernel.performance().unwrap_or_default();

@@ -21,7 +21,7 @@ pub struct Access {
 /// There is no access to an API server.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// This is not a pod: the variable is not set.
+    /// The program does not run in a pod: the variable is not set.
     #[error("{0} is not set, so this program does not run in a pod")]
     NoPod(&'static str),
     /// The account or the kubeconfig file cannot be used, and why.
@@ -30,7 +30,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What to do.
+    /// What an administrator can do.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {

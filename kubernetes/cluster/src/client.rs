@@ -21,7 +21,7 @@ use crate::error::ClusterError;
 
 /// How long an answer may take, with the connect.
 const LIMIT: Duration = Duration::from_secs(30);
-/// After which silence the operating system asks whether the other side still exists. Load
+/// The silence after which the operating system asks whether the other side still exists. Load
 /// balancers drop connections that are silent for minutes, without a notice.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -103,7 +103,7 @@ where
         Some(seconds) if !response.status().is_success() => {
             let code = response.status().as_u16();
             let body = response.into_body().collect().await.map_err(Into::into)?.to_bytes();
-            // Not every refusal is an object: that of an overloaded server is plain text.
+            // Not every refusal is an object: an overloaded server answers with plain text.
             let text = String::from_utf8_lossy(&body);
             let mut status: Status =
                 serde_json::from_slice(&body).unwrap_or_else(|_| Status::failure(text.trim(), ""));

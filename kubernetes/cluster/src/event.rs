@@ -20,7 +20,7 @@ const REPORT: &str = "report an Event";
 /// Something that has happened on a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Why, for programs: `UpperCamelCase`.
+    /// The reason, for programs, in `UpperCamelCase`.
     pub reason: &'static str,
     /// What the program was doing: `UpperCamelCase`.
     pub action: &'static str,
@@ -59,7 +59,7 @@ impl Event {
             type_: Some(if self.is_warning { "Warning" } else { "Normal" }.to_owned()),
             note: Some(self.note[..end].to_owned()),
             regarding: Some(node.object_ref(&())),
-            // It counts from two.
+            // A series has at least two Events.
             series: (self.count > 1).then(|| series(self.count)),
             ..Object::default()
         }
@@ -80,7 +80,7 @@ impl Client {
             Err(ClusterError::Refused(_, status)) if status.code == 409 => {}
             other => return other.map(drop),
         }
-        // It has happened before.
+        // The Event has happened before.
         let name = object.name_any();
         let before = self.answer(REPORT, events.get(&name)).await?;
         let count = before.series.map_or(1, |series| series.count).saturating_add(event.count);

@@ -143,7 +143,7 @@ impl Client {
     /// a JSON patch can leave the others alone; it is refused if they have moved since.
     pub async fn remove_taint(&self, node: &Node, key: &str) -> Result<Node, ClusterError> {
         let mut steps = Vec::new();
-        // The last one first, because the others keep their positions.
+        // The last taint is removed first, so that the others keep their positions.
         for position in taints(node, key).into_iter().rev() {
             let path = format!("/spec/taints/{position}");
             steps.push(json!({"op": "test", "path": format!("{path}/key"), "value": key}));

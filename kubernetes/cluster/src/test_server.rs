@@ -32,13 +32,13 @@ pub struct TestServer(watch::Sender<State>);
 const NODE: &str = "node-1";
 
 struct State {
-    /// By name.
+    /// The objects by name.
     nodes: BTreeMap<&'static str, Value>,
     version: u64,
     requests: Vec<TestRequest>,
     /// Status, reason, and what the method or path contains.
     refusal: Option<(u16, &'static str, &'static str)>,
-    /// By name.
+    /// The objects by name.
     events: HashMap<String, Value>,
     is_running: bool,
     /// How long each answer takes, if the method or path contains this.

@@ -10,7 +10,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Error};
 use tower::service_fn;
 
-use crate::text::ErrorChain;
+use crate::text::error_chain;
 
 /// Makes calls over a connection, as a kubelet or a plugin does. Kubelets send the same authority since release 1.26. Dropping the
 /// channel closes the connection.
@@ -32,5 +32,5 @@ where
 /// How the connection of a call was lost, if that is why it failed: only tonic's own errors have a
 /// cause. Their own text contains the internals of the cause.
 pub(crate) fn lost(status: &Status) -> Option<String> {
-    status.source().map(|cause| ErrorChain(cause).to_string())
+    status.source().map(error_chain)
 }

@@ -24,7 +24,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 /// A byte stream that others can close.
 pub struct ClosableIo {
-    // Of any kind, so that a server is compiled once and not for each kind.
+    // The type of the connection is erased, so that a server is compiled once and not for each
+    // type.
     io: Box<dyn ByteStream>,
     closed: BoxFuture<'static, ()>,
     silence: Option<(Duration, Pin<Box<Sleep>>)>,

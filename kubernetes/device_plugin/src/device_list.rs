@@ -115,7 +115,8 @@ mod tests {
 
     /// A list whose message is exactly `bytes` bytes long.
     fn list_of_size(bytes: usize) -> Result<DeviceList, DeviceListError> {
-        // The device: key 1 + length 4. In it the id: key 1 + length 4. The health: 2 + 7.
+        // A device has a key of 1 byte and a length of 4, and so has its ID; the health has 2 and
+        // 7.
         DeviceList::new([AdvertisedDevice::healthy("x".repeat(bytes - 1 - 4 - 1 - 4 - 2 - 7))])
     }
 

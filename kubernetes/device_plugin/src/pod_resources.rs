@@ -16,11 +16,6 @@ pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
 pub use pod_attribution::PodAttribution;
 
-/// How large a response may be, in bytes. Clients of Kubernetes accept as much
-/// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
-/// needs less than 100 KiB.
-const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
-
 #[allow(clippy::all, clippy::pedantic, reason = "generated from proto/pod_resources.proto")]
 #[allow(unreachable_pub, dead_code, reason = "generated from proto/pod_resources.proto")]
 mod v1 {

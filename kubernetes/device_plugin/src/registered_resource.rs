@@ -20,6 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::ExponentialBackoff;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -30,11 +31,11 @@ use crate::node::{Node, SocketFile};
 use crate::readiness::ResourceReadiness;
 use crate::registration::{RegisterError, register};
 use crate::resource::Resource;
-use crate::retry::{Backoff, LogLimiter, REFUSED_DELAY};
+use crate::retry::{LogLimiter, REFUSED_DELAY, delays};
 use crate::server;
 use crate::service::{KubeletStream, Service};
 use crate::status::Phase;
-use crate::text::{ErrorChain, printable};
+use crate::text::{error_chain, printable};
 use crate::transport::{Identity, Transport};
 
 /// How often the sockets and the lock are checked while the resource is registered. No notification
@@ -121,10 +122,10 @@ struct RegisteredResource<T: Transport> {
     retry_at: Instant,
     /// When any kubelet may be sent one.
     registers_from: Instant,
-    backoff: Backoff,
+    delays: ExponentialBackoff,
     /// How many streams of the same kubelet in a row ended early.
     short_streams: u32,
-    /// Since when no kubelet was found.
+    /// The time since when no kubelet was found.
     absent_since: Option<Instant>,
     log_limiter: LogLimiter,
 }
@@ -142,7 +143,7 @@ struct Socket<T: Transport> {
 
 impl<T: Transport> Drop for Socket<T> {
     fn drop(&mut self) {
-        // Some hosts remove it only when the server has ended and drops it too.
+        // Some hosts remove the file only when the server has ended and drops it too.
         self.file.remove();
     }
 }
@@ -162,7 +163,7 @@ impl<T: Transport> RegisteredResource<T> {
             is_linked: false,
             retry_at: now,
             registers_from: now,
-            backoff: Backoff::default(),
+            delays: delays(),
             short_streams: 0,
             absent_since: None,
             log_limiter: LogLimiter::default(),
@@ -220,7 +221,8 @@ impl<T: Transport> RegisteredResource<T> {
     ) -> watch::Receiver<KubeletStream> {
         let (resource, socket) = (self.resource.name(), file.path().display());
         if matches!(reason, REGISTRATION_FAILED | NO_STREAM) {
-            // Repeats with every retry, and the failure itself was logged.
+            // The level is DEBUG, because the line repeats with every retry, and the failure itself
+            // was logged.
             tracing::debug!(resource, %socket, reason, "listening on plugin socket");
         } else {
             tracing::info!(resource, %socket, reason, "listening on plugin socket");
@@ -292,7 +294,7 @@ impl<T: Transport> RegisteredResource<T> {
         socket.stream.send_replace(KubeletStream::Expected);
         let (name, file_name) = (self.resource.name().to_owned(), socket.file.name());
         if self.kubelet.is_none_or(|known| !known.is_same_file(&kubelet)) {
-            self.backoff.reset();
+            self.delays = delays();
             self.short_streams = 0;
         }
         self.kubelet = Some(kubelet);
@@ -308,13 +310,14 @@ impl<T: Transport> RegisteredResource<T> {
             return Ok(true);
         };
         self.registration_failed(&error);
-        // Whatever the answer was: a kubelet that called ListAndWatch has registered the plugin.
+        // The answer does not matter: a kubelet that called `ListAndWatch` has registered the
+        // plugin.
         Ok(self.has_stream())
     }
 
     fn registration_failed(&mut self, error: &RegisterError) {
         let now = Instant::now();
-        let (resource, text) = (self.resource.name(), ErrorChain(error).to_string());
+        let (resource, text) = (self.resource.name(), error_chain(error));
         if self.log_limiter.should_log(&text, now) {
             let kubelet = self.node.directory.join(KUBELET_SOCKET);
             let (kubelet, hint) = (kubelet.display(), error.hint());
@@ -338,7 +341,7 @@ impl<T: Transport> RegisteredResource<T> {
         }
         if !self.has_stream() {
             self.is_linked = false;
-            self.retry_at = now + self.backoff.next(error.longest_delay());
+            self.retry_at = now + self.delay().min(error.longest_delay());
             self.wait_for_kubelet(Some(text));
         }
     }
@@ -356,7 +359,7 @@ impl<T: Transport> RegisteredResource<T> {
         self.set_phase(Phase::Registered, None);
         let opened = timeout(STREAM_LIMIT, reached(&mut stream, KubeletStream::Open));
         if self.until(opened).await?.is_err() {
-            self.retry_at = Instant::now() + self.backoff.next(REFUSED_DELAY);
+            self.retry_at = Instant::now() + self.delay();
             return Err(NO_STREAM);
         }
         self.until(reached(&mut stream, KubeletStream::ListDelivered)).await?;
@@ -374,7 +377,7 @@ impl<T: Transport> RegisteredResource<T> {
 
     fn stream_ended(&mut self, registered_at: Instant) {
         if registered_at.elapsed() >= STABLE_AFTER {
-            self.backoff.reset();
+            self.delays = delays();
             self.short_streams = 0;
         }
         self.short_streams += 1;
@@ -387,8 +390,13 @@ impl<T: Transport> RegisteredResource<T> {
                 "kubelet keeps closing the ListAndWatch stream"
             );
         }
-        self.retry_at = Instant::now() + self.backoff.next(REFUSED_DELAY);
+        self.retry_at = Instant::now() + self.delay();
         self.wait_for_kubelet(Some("kubelet closed the ListAndWatch stream".to_owned()));
+    }
+
+    /// The delay after one more failure.
+    fn delay(&mut self) -> Duration {
+        self.delays.next().unwrap_or(REFUSED_DELAY)
     }
 
     /// The sockets in the directory that are neither the kubelet's nor this daemon's.

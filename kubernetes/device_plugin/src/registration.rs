@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::channel;
 use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
-use crate::text::ErrorChain;
+use crate::text::error_chain;
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
@@ -28,13 +28,13 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// Why a registration attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegisterError {
-    /// No process listens on the kubelet's socket, or accepts the connection.
+    /// No process listens on the kubelet's socket, or the process does not accept the connection.
     #[error("cannot connect to kubelet")]
     Connect(#[source] io::Error),
     /// The connection ended before the answer arrived.
     #[error("kubelet closed the connection before it answered: {0}")]
     Lost(String),
-    /// No answer arrived.
+    /// The kubelet's answer did not arrive in time.
     #[error("kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
     Timeout,
     /// The kubelet answered with an error.
@@ -96,9 +96,8 @@ pub(crate) async fn register<T: Transport>(
         })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let channel = channel::connect(io)
-            .await
-            .map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
+        let channel =
+            channel::connect(io).await.map_err(|error| RegisterError::Lost(error_chain(&error)))?;
         let version = API_VERSION.to_owned();
         let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
         let answer = RegistrationClient::new(channel).register(request).await;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
 
 /// The delay after the first failure. Each further failure doubles it.
@@ -18,27 +19,16 @@ pub(crate) const REFUSED_DELAY: Duration = Duration::from_secs(30);
 /// The interval after which the same failure is logged again.
 const LOG_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Counts failures and computes the delay before the next attempt.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Backoff {
-    failures: u32,
-}
-
-impl Backoff {
-    /// The delay after one more failure, at most `longest`.
-    pub(crate) fn next(&mut self, longest: Duration) -> Duration {
-        let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(longest);
-        self.failures = self.failures.saturating_add(1);
-        delay
-    }
-
-    pub(crate) fn reset(&mut self) {
-        self.failures = 0;
-    }
+/// The delays after failures in a row: 0.1 s, then twice as long each time, up to [`REFUSED_DELAY`].
+/// They never end.
+pub(crate) fn delays() -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(FIRST_DELAY);
+    delays.with_max_delay(REFUSED_DELAY).without_max_times().build()
 }
 
 /// Limits repeated log lines: of equal failures, it lets the first one through, and another one after
-/// each [`LOG_INTERVAL`]. This also works when several kinds of failures alternate.
+/// each [`LOG_INTERVAL`]. A failed registration may be followed by a different failure and then be
+/// repeated, after delays of 0.1 to 30 s, so neither the last text nor a count of repetitions is enough.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter(HashMap<String, Instant>);
 
@@ -65,14 +55,9 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_a_limit() {
-        let mut backoff = Backoff::default();
-        let unreachable: Vec<u128> =
-            (0..5).map(|_| backoff.next(UNREACHABLE_DELAY).as_millis()).collect();
-        assert_eq!(unreachable, [100, 200, 400, 500, 500]);
-        backoff.reset();
-        let refused: Vec<u128> = (0..40).map(|_| backoff.next(REFUSED_DELAY).as_millis()).collect();
-        assert_eq!(refused[..10], [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000]);
-        assert_eq!(refused[39], 30000);
+        let delays: Vec<u128> = delays().take(40).map(|delay| delay.as_millis()).collect();
+        assert_eq!(delays[..10], [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000]);
+        assert_eq!(delays[39], 30000);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::device_list::MESSAGE_LIMIT;
 use crate::service::Service;
 use crate::status::SERVICE as STATUS;
 use crate::status::v1::status_server::StatusServer;
-use crate::text::ErrorChain;
+use crate::text::error_chain;
 use crate::transport::Listener;
 use crate::v1beta1::device_plugin_server::{DevicePluginServer, SERVICE_NAME as PLUGIN};
 
@@ -66,7 +66,7 @@ const UNKNOWN_SERVICE: &str = "the plugin and the program that calls it have dif
 /// Accepts and serves connections until `close` of the service is cancelled and all connections
 /// have ended.
 pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
-    // Cancelled at the latest when this future ends or is dropped.
+    // The token is canceled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
     let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
@@ -95,7 +95,7 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
         .serve_with_incoming_shutdown(services, connections, close.clone().cancelled_owned());
     tokio::select! {
         ended = serving => if let Err(error) = ended {
-            tracing::warn!(resource, error = %ErrorChain(&error), "plugin socket failed");
+            tracing::warn!(resource, error = %error_chain(&error), "plugin socket failed");
         },
         () = async { close.cancelled().await; sleep(DRAIN_LIMIT).await } => {
             tracing::debug!(resource, "drain timed out; closed remaining connections");

@@ -31,7 +31,8 @@ const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity
 pub(crate) struct Supervisor<T: Transport> {
     node: Arc<Node<T>>,
     served: watch::Receiver<Served>,
-    /// By name. A resource that was removed stays until its task has ended.
+    /// The tasks by name of the resource. A resource that was removed stays until its task has
+    /// ended.
     running: HashMap<String, Running>,
     /// Each returns the name of its resource.
     tasks: JoinSet<String>,

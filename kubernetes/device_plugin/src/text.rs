@@ -1,37 +1,33 @@
 //! Text for logs and messages: errors with their causes, and text from elsewhere.
+//!
+//! The crate `devices` prints the same way. This crate is published without it.
 
 use std::error::Error;
-use std::fmt;
 
 /// The limit for one value in a message, in bytes: longer than any real name, path or ID.
 const LIMIT: usize = 1024;
 
-/// Displays an error, its cause, the cause of that and so on, separated by colons: the `Display`
-/// text of an error leaves out its cause.
-pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
-
-impl fmt::Display for ErrorChain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+/// An error, its cause, the cause of that and so on, separated by colons: the `Display` text of an
+/// error leaves out its cause.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
     }
+    text
 }
 
 /// `text` without characters that could forge a line of a log or reorder it, and cut if it is long.
 pub(crate) fn printable(text: &str) -> String {
-    let mut line = String::with_capacity(text.len().min(LIMIT));
-    for (n, c) in text.char_indices() {
-        if line.len() >= LIMIT {
-            return format!("{line}… ({} more bytes)", text.len() - n);
-        }
+    let end = (0..=text.len().min(LIMIT)).rev().find(|end| text.is_char_boundary(*end));
+    let (start, rest) = text.split_at(end.unwrap_or_default());
+    let mut line = String::with_capacity(start.len());
+    for c in start.chars() {
         if is_unsafe(c) { line.extend(c.escape_default()) } else { line.push(c) }
     }
-    line
+    if rest.is_empty() { line } else { format!("{line}… ({} more bytes)", rest.len()) }
 }
 
 /// Whether a character controls the terminal, reorders text or is invisible.

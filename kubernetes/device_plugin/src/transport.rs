@@ -136,7 +136,7 @@ impl Transport for UnixSockets {
         #[cfg(windows)]
         std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, SHARE_READ_AND_WRITE);
         let file = match options.write(true).create(true).truncate(false).open(&path) {
-            // Windows refuses this while the file is being deleted.
+            // Windows refuses to open a file that is being deleted.
             Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, error));
             }
@@ -155,7 +155,8 @@ impl Transport for UnixSockets {
     }
 }
 
-/// Without sharing the deletion: nobody can remove or rename an open lock on Windows, nor its folder.
+/// The share mode of a lock, without deletion: nobody can remove or rename an open lock or its
+/// folder.
 #[cfg(windows)]
 const SHARE_READ_AND_WRITE: u32 = 0x1 | 0x2;
 
@@ -190,7 +191,8 @@ impl Lock for LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if cfg!(windows) {
-            // It cannot be removed before, nor after another daemon opened it.
+            // Windows cannot remove the file before it is closed, nor after another daemon opened
+            // it.
             self.file = None;
         }
         if self.is_held() {
@@ -256,7 +258,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let folder = directory.path().join(LOCKS);
         let file = folder.join("gpu.lock");
-        // As earlier versions left it.
+        // Earlier versions left such a file.
         fs::create_dir(&folder).unwrap();
         fs::write(&file, "").unwrap();
         for (path, mode) in [(&folder, 0o755), (&file, 0o644)] {

@@ -29,7 +29,7 @@
 mod sys;
 
 #[cfg(windows)]
-pub mod access_rights;
+mod access_rights;
 mod bound_file;
 mod identity;
 

@@ -140,7 +140,7 @@ async fn distinguishes_a_missing_from_a_stale_socket() {
     let directory = directory();
     let path = directory.path().join("stale.sock");
     let error = unix_sockets::connect(&path).await.unwrap_err();
-    // Windows returns the same error for both.
+    // Windows returns the same error for a missing and for a stale socket.
     let kinds: &[ErrorKind] = if cfg!(windows) {
         &[ErrorKind::NotFound, ErrorKind::ConnectionRefused]
     } else {

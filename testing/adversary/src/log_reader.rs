@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 /// What happens to the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogOutput {
-    /// It is read.
+    /// The log is read.
     Read,
-    /// It is not read until the attack is over.
+    /// The log is not read until the attack is over.
     Stalled,
     /// Every write fails, because the disk is full.
     Full,
@@ -58,7 +58,7 @@ impl LogOutput {
             let (sender, receiver) = mpsc::channel::<()>();
             stalled = (self == LogOutput::Stalled).then_some(sender);
             let figures = Arc::clone(&figures);
-            // Ends with the daemon, which each trial ends.
+            // The thread ends with the daemon, which each trial ends.
             thread = Some(thread::spawn(move || {
                 let _ = receiver.recv();
                 read_lines(log, &figures);

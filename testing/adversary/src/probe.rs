@@ -19,12 +19,12 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Probe {
     kubelet: MinimalKubelet,
     plugin: RawPlugin,
-    slots: Vec<String>,
+    replicas: Vec<String>,
     /// The device of the last GPU, which every answer must contain.
     device: Option<String>,
-    /// The healthy slots of the newest list.
+    /// The healthy replicas of the newest list.
     healthy: usize,
-    /// The fewest healthy slots in any list.
+    /// The fewest healthy replicas in any list.
     pub(crate) fewest_healthy: usize,
     /// How often the plugin had to register again.
     pub(crate) registrations: u32,
@@ -33,23 +33,23 @@ pub(crate) struct Probe {
 
 impl Probe {
     /// Starts the kubelet and waits until the plugin has registered with it.
-    pub(crate) async fn start(node: &Node, slots: usize) -> Result<Probe> {
+    pub(crate) async fn start(node: &Node, replicas: usize) -> Result<Probe> {
         let mut kubelet = MinimalKubelet::start(&node.directory())?;
-        let list = kubelet.list(RESOURCE, slots).await?;
+        let list = kubelet.list(RESOURCE, replicas).await?;
         Ok(Probe {
             kubelet,
             plugin: RawPlugin::new(list.connection),
             device: None,
             healthy: list.healthy.len(),
             fewest_healthy: list.healthy.len(),
-            slots: list.healthy,
+            replicas: list.healthy,
             registrations: 0,
             times: Vec::new(),
         })
     }
 
-    pub(crate) fn slots(&self) -> &[String] {
-        &self.slots
+    pub(crate) fn replicas(&self) -> &[String] {
+        &self.replicas
     }
 
     /// The times of the allocations in milliseconds.
@@ -57,7 +57,7 @@ impl Probe {
         Sample::new(self.times.clone())
     }
 
-    /// Allocates one slot after the other until `is_over`.
+    /// Allocates one replica after the other until `is_over`.
     pub(crate) async fn allocate_until(&mut self, is_over: impl Fn() -> bool) -> Result<()> {
         let mut number = 0;
         while !is_over() {
@@ -68,12 +68,12 @@ impl Probe {
         Ok(())
     }
 
-    /// Allocates a slot of the last GPU, which every attack leaves healthy.
+    /// Allocates a replica of the last GPU, which every attack leaves healthy.
     pub(crate) async fn allocate(&mut self, number: usize) -> Result<()> {
         self.read_lists();
-        let first = self.slots.len() / GPUS * (GPUS - 1);
-        let slot = first + number % (self.slots.len() - first);
-        let request = allocate_request(&self.slots[slot..=slot], 1);
+        let first = self.replicas.len() / GPUS * (GPUS - 1);
+        let replica = first + number % (self.replicas.len() - first);
+        let request = allocate_request(&self.replicas[replica..=replica], 1);
         let start = Instant::now();
         match timeout(HANGS, self.plugin.call(Method::Allocate, request.clone())).await {
             Ok(Ok(answer)) => {
@@ -95,7 +95,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Checks that the answer has exactly the device of the slot.
+    /// Checks that the answer has exactly the device of the replica.
     fn check(&mut self, answer: Bytes) -> Result<()> {
         let answer = AllocateResponse::decode(answer)?;
         let containers = answer.container_responses.iter();
@@ -109,7 +109,7 @@ impl Probe {
 
     /// Waits until the newest list has an unhealthy GPU.
     pub(crate) async fn wait_for_unhealthy_gpu(&mut self) -> Result<()> {
-        let expected = self.slots.len() / GPUS * (GPUS - 1);
+        let expected = self.replicas.len() / GPUS * (GPUS - 1);
         let unhealthy = async {
             while self.healthy != expected {
                 self.wait_for_list().await;

@@ -24,8 +24,8 @@ pub(crate) const HANGS: Duration = Duration::from_mins(3);
 pub(crate) struct Target {
     pub(crate) program: PathBuf,
     pub(crate) node: Node,
-    /// The IDs of the slots.
-    pub(crate) slots: Vec<String>,
+    /// The IDs of the replicas.
+    pub(crate) replicas: Vec<String>,
     /// When the attack ends.
     pub(crate) until: Instant,
 }
@@ -72,10 +72,10 @@ impl Target {
         Ok(connected.ok().and_then(Result::ok))
     }
 
-    /// A client of the socket that knows the slots. At its limit of connections, the daemon accepts
-    /// one when another attack has ended.
+    /// A client of the socket that knows the replicas. At its limit of connections, the daemon
+    /// accepts one when another attack has ended.
     pub(crate) async fn plugin(&self) -> Result<RawPlugin> {
-        let probe = allocate_request(&self.slots[..1], 1);
+        let probe = allocate_request(&self.replicas[..1], 1);
         let since = Instant::now();
         loop {
             for number in 0..self.sockets()?.len() {
@@ -92,9 +92,9 @@ impl Target {
     }
 }
 
-/// An encoded request for the same slots in each of `containers` containers.
-pub(crate) fn allocate_request(slots: &[String], containers: usize) -> Bytes {
-    let container = ContainerAllocateRequest { devices_ids: slots.to_vec() };
+/// An encoded request for the same replicas in each of `containers` containers.
+pub(crate) fn allocate_request(replicas: &[String], containers: usize) -> Bytes {
+    let container = ContainerAllocateRequest { devices_ids: replicas.to_vec() };
     AllocateRequest { container_requests: vec![container; containers] }.encode_to_vec().into()
 }
 

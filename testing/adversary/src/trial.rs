@@ -60,13 +60,13 @@ type Running = Vec<JoinHandle<Result<u64>>>;
 /// Runs attacks against a new daemon.
 pub(crate) fn run(program: &Path, attacks: &[Attack], time: Duration) -> Result<Outcome> {
     let first = attacks.first().context("there is no attack")?;
-    // Together, the log stalls as well.
+    // If all attacks run together, the log stalls as well.
     let log = if attacks.len() > 1 { LogOutput::Stalled } else { first.log };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the tokio runtime")?;
-    let node = Node::new(Shape { slots: 8192, files: 16 })?;
+    let node = Node::new(Shape { replicas: 8192, files: 16 })?;
     node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
@@ -84,14 +84,14 @@ impl Trial<'_> {
     async fn observe(&self, node: Node, daemon: Program, log: LogReader) -> Result<Outcome> {
         let mut probe = Some(Probe::start(&node, 8192).await?);
         let files_before = daemon.open_files().context("no `/proc`")?;
-        let slots = probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default();
+        let replicas = probe.as_ref().map(|probe| probe.replicas().to_vec()).unwrap_or_default();
         if self.attacks[0].kubelet == Kubelet::Afterwards {
             probe = None;
             std::fs::remove_file(node.directory().join(KUBELET_SOCKET))?;
         }
         let target = Arc::new(Target {
             program: self.program.to_owned(),
-            slots,
+            replicas,
             node,
             until: Instant::now() + self.time,
         });
@@ -185,9 +185,9 @@ impl Observed {
         let mut result = probe.allocate(0).await;
         if leaves == Host::FirstGpuUnhealthy {
             result = result.and(probe.wait_for_unhealthy_gpu().await);
-        } else if probe.fewest_healthy < target.slots.len() {
+        } else if probe.fewest_healthy < target.replicas.len() {
             let fewest = probe.fewest_healthy;
-            self.violations.push(format!("only {fewest} slots were healthy"));
+            self.violations.push(format!("only {fewest} replicas were healthy"));
         }
         self.check(result);
     }
@@ -236,7 +236,7 @@ impl Observed {
 }
 
 fn terminate(daemon: &mut Program) -> Result<()> {
-    // A part of the shell: a minimal Debian has no program for it.
+    // `kill` is a part of the shell; a minimal Debian has no program for it.
     let kill = format!("kill -TERM {}", daemon.id());
     Command::new("sh").args(["-c", &kill]).status().context("cannot run `sh`")?;
     let since = Instant::now();

@@ -50,7 +50,8 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
 }
 
 fn measure(request: &Request) -> Result<()> {
-    // One thread, so that on a machine with two cores client and program have one core each.
+    // The client has one thread, so that on a machine with two cores client and program have one
+    // core each.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -72,7 +72,7 @@ impl MinimalKubelet {
         };
         let waited = tokio::time::timeout(LIMIT, matching).await;
         waited.with_context(|| {
-            format!("no list of {resource} with {healthy} healthy slots within {LIMIT:?}")
+            format!("no list of {resource} with {healthy} healthy replicas within {LIMIT:?}")
         })?
     }
 }

@@ -21,8 +21,8 @@ pub const GPUS: usize = 8;
 /// The parameters of a node that determine the cost of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// The total number of slots, a multiple of [`GPUS`].
-    pub slots: usize,
+    /// The total number of replicas, a multiple of [`GPUS`].
+    pub replicas: usize,
     /// The number of existing files that are mounted into a container.
     pub files: usize,
 }
@@ -30,7 +30,7 @@ pub struct Shape {
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FirstGpu {
-    /// It works.
+    /// The first GPU works.
     Healthy,
     /// Windows reports a problem code.
     Unhealthy,
@@ -48,7 +48,7 @@ impl Node {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let node = Node { folder, shape };
         std::fs::create_dir(node.directory())?;
-        node.set_replicas(shape.slots / GPUS)?;
+        node.set_replicas(shape.replicas / GPUS)?;
         node.set_host(FirstGpu::Healthy)?;
         Ok(node)
     }
@@ -56,7 +56,7 @@ impl Node {
     /// The kubelet's device plugin directory.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
-        // A short name, because a socket path may have at most 107 bytes.
+        // The name is short, because a socket path may have at most 107 bytes.
         self.folder.path().join("k")
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_inventory_can_be_read() {
-        let node = Node::new(Shape { slots: 16, files: 4 }).unwrap();
+        let node = Node::new(Shape { replicas: 16, files: 4 }).unwrap();
         assert_eq!(config::inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
         node.set_host(FirstGpu::Unhealthy).unwrap();
         let read = config::inventory::read(&node.inventory()).unwrap();

@@ -31,7 +31,7 @@ impl Program {
         log: Stdio,
     ) -> Result<Program> {
         let command = if cfg!(target_os = "linux") {
-            // Replaces itself by the program, so the process ID is the same.
+            // `setpriv` replaces itself by the program, so the process ID is the same.
             let mut command = Command::new("setpriv");
             command.args(["--pdeathsig", "KILL", "--"]).arg(program);
             command
@@ -196,15 +196,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn be_a_parent() {
         use std::os::unix::fs::PermissionsExt;
-        let node = Node::new(crate::Shape { slots: 8, files: 0 }).unwrap();
-        // Runs for longer than the test waits, whatever its arguments are.
+        let node = Node::new(crate::Shape { replicas: 8, files: 0 }).unwrap();
+        // The script runs for longer than the test waits, whatever its arguments are.
         let program = node.directory().join("daemon.sh");
         let runs = node.directory().join("runs");
         let script = format!("#!/bin/sh\n: > {}\nexec sleep 600\n", runs.display());
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
         let daemon = Program::start_with(&program, &node, &[], Stdio::null()).unwrap();
-        // Before that, a busy machine may not yet have run `setpriv`.
+        // A busy machine may not yet have run `setpriv`.
         while !runs.exists() {
             std::thread::sleep(Duration::from_millis(10));
         }

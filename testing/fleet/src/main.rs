@@ -116,7 +116,7 @@ impl Fleet {
     async fn restart(&mut self, pause: Duration) -> Result<()> {
         for node in &mut self.nodes {
             node.program.abort();
-            // It was cancelled, so the result says nothing.
+            // The task was canceled, so the result says nothing.
             let _ = (&mut node.program).await;
             node.program = start(client(&node.name, &node.root, node.port)?, &node.devices);
             tokio::time::sleep(pause).await;

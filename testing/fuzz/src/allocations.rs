@@ -2,7 +2,7 @@
 //! paths.
 //!
 //! A container always gets one device, only files from inside the driver's folder, each
-//! under a unique file name, and the same for any order of its slots.
+//! under a unique file name, and the same for any order of its replicas.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -73,9 +73,10 @@ fn allocate(u: &mut Unstructured<'_>) -> Result<()> {
     let now = Moment(std::time::Duration::from_secs(u.int_in_range(0..=120)?));
     let set = DeviceSet::next(Some(&before), catalog.offer(&host(u)?), now);
     for resource in &set.resources {
-        let advertised: Vec<String> = resource.replicas().map(|slot| slot.id.to_string()).collect();
+        let advertised: Vec<String> =
+            resource.replicas().map(|replica| replica.id.to_string()).collect();
         let unique: HashSet<&String> = advertised.iter().collect();
-        assert_eq!(unique.len(), advertised.len(), "a slot is advertised twice");
+        assert_eq!(unique.len(), advertised.len(), "a replica is advertised twice");
         let mut ids: Vec<String> = Vec::new();
         for _ in 0..u.int_in_range(0..=4)? {
             ids.push(if advertised.is_empty() { text(u)? } else { u.choose(&advertised)?.clone() });
@@ -91,7 +92,7 @@ fn check_plan(resource: &Arc<ResourceDevices>, host: &HostFacts, ids: &[String])
     let backward = plan(resource, ids.iter().rev().map(String::as_str), host, &|_| true);
     assert_eq!(forward.is_ok(), backward.is_ok());
     let (Ok(plan), Ok(backward)) = (forward, backward) else { return };
-    assert_eq!(plan, backward, "the order of slots changes the plan");
+    assert_eq!(plan, backward, "the order of replicas changes the plan");
     let mut destinations = HashSet::new();
     for file in plan.mounts.mounted() {
         let provided = file.origin == MountOrigin::Launcher && is_launcher(&file.host_path, host);
@@ -146,7 +147,7 @@ fn check_preference(
     let Ok(chosen) = preferred_allocation(resource, advertised, must, size) else { return };
     let unique: HashSet<&String> = chosen.iter().collect();
     assert!(unique.len() <= size.max(must.len()));
-    assert_eq!(unique.len(), chosen.len(), "a slot is preferred twice");
+    assert_eq!(unique.len(), chosen.len(), "a replica is preferred twice");
     assert!(must.iter().all(|id| unique.contains(id)));
     assert!(chosen.iter().all(|id| advertised.contains(id) || must.contains(id)));
     assert_eq!(

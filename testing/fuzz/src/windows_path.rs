@@ -15,7 +15,8 @@ pub(crate) fn resolve(folder: &str, relative: &str) -> Option<String> {
     } else if let Some(rooted) = relative.strip_prefix('\\') {
         format!("{drive}\\{rooted}")
     } else if relative.get(1..2) == Some(":") {
-        // With a root or relative to that drive's current directory: outside the folder.
+        // A path with a drive is outside of the folder, with a root or relative to that drive's
+        // current directory.
         return Some(relative);
     } else {
         format!("{folder}\\{relative}")

@@ -35,7 +35,7 @@ targets!(
     inventories,
     messages,
     paths,
-    slot_ids,
+    replica_ids,
     windows_data
 );
 

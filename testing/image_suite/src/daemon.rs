@@ -56,7 +56,7 @@ impl Daemon {
         thread::spawn(move || {
             let found = log.by_ref().inspect(|line| println!("{line}")).find(|l| l.contains(ready));
             found.map(|line| sender.send(line));
-            // Reads to the end, so that the daemon can always write.
+            // The thread reads to the end, so that the daemon can always write.
             log.for_each(drop);
         });
         let line = receiver.recv_timeout(Duration::from_mins(5));
@@ -66,7 +66,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
+        // Both calls fail only if the daemon has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -77,7 +77,7 @@ impl Drop for Daemon {
 pub enum Access {
     /// Everybody may do everything.
     Everybody,
-    /// Only the user `user` with the password `secret`.
+    /// The registry lets in only the user `user` with the password `secret`.
     Login,
     /// Everybody, but nobody may push.
     ReadOnly,
@@ -85,7 +85,7 @@ pub enum Access {
 
 /// A registry without TLS.
 pub struct Registry {
-    /// Such as `127.0.0.1:40000`.
+    /// The address, such as `127.0.0.1:40000`.
     pub address: String,
     _daemon: Daemon,
     _folder: tempfile::TempDir,
@@ -108,7 +108,7 @@ impl Registry {
             "http": {"addr": "127.0.0.1:0"},
         });
         if access == Access::Login {
-            // As `htpasswd -B` prints it.
+            // The line is what `htpasswd -B` prints.
             let user = "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
             fs::write(path("users"), user).unwrap();
             config["auth"] = json!({"htpasswd": {"realm": "test", "path": path("users")}});
@@ -143,7 +143,7 @@ impl Containerd {
         );
         let path = folder.path().join("config.toml");
         fs::write(&path, config).unwrap();
-        // Nobody else sees what it mounts.
+        // No other process sees what containerd mounts.
         let isolation = ["unshare", "--mount", "--propagation", "private", "--"];
         let arguments = ["--config", path.to_str().unwrap()];
         let ready = "containerd successfully booted";

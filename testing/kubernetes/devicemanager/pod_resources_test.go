@@ -150,7 +150,7 @@ func holder(namespace, pod, container, device string) string {
 }
 
 // The names of pods in the plugin's metrics are those that the kubelet reports, for every
-// slot, and follow it.
+// replica, and follow it.
 func TestMetricsHaveThePodsOfTheKubelet(t *testing.T) {
 	nodeLog.start(t)
 	n := startNode(t)
@@ -164,8 +164,8 @@ func TestMetricsHaveThePodsOfTheKubelet(t *testing.T) {
 	render, train := n.mustAdmit(podFor("render", display, 1)), n.mustAdmit(podFor("train", display, 1))
 	expected := []string{}
 	for _, pod := range []*v1.Pod{render, train} {
-		for _, slot := range n.deviceIDs(pod) {
-			device := slot[:strings.LastIndex(slot, `\`)]
+		for _, replica := range n.deviceIDs(pod) {
+			device := replica[:strings.LastIndex(replica, `\`)]
 			expected = append(expected, holder("default", pod.Name, mainContainer, device))
 		}
 	}

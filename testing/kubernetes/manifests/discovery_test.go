@@ -35,7 +35,7 @@ func TestFeatureDiscovery(t *testing.T) {
 			if !strings.Contains(labels, "directx.microsoft.com/product=NVIDIA-Tesla-T4\n") {
 				t.Errorf("the container prints %q", labels)
 			}
-			shared := strings.Contains(labels, "nvidia.com/gpu.product=NVIDIA-Tesla-T4-SHARED\n")
+			shared := strings.Contains(labels, "nvidia.com/gpu.product=Tesla-T4-SHARED\n")
 			if shared != (name == "chart") {
 				t.Errorf("the container does not use its options and its configuration: %q", labels)
 			}

@@ -66,7 +66,7 @@ impl Runner {
         for name in ["docker", "cosign", "gh"] {
             runner.tool(name, &format!("echo {name} \"$@\" >> {}", log.display()));
         }
-        // No timestamp server.
+        // The test has no timestamp server.
         let drop_timestamp = "for argument; do\n\
             shift\ncase \"$skip$argument\" in\n-ts) skip=1 ;;\n1*) skip= ;;\n*) set -- \"$@\" \"$argument\" ;;\nesac\n\
             done\nPATH=${PATH#*:} exec osslsigncode \"$@\"";
@@ -101,7 +101,7 @@ impl Runner {
         let text = read(workspace().join(format!(".github/workflows/{workflow}.yml")));
         let document: Value = serde_saphyr::from_str(&text).unwrap();
         let job = &document["jobs"][job];
-        // GitHub's defaults.
+        // These are GitHub's default shells.
         let shell = if job["container"].is_null() { "bash" } else { "sh" };
         let mut count = 0;
         for step in job["steps"].as_array().unwrap() {

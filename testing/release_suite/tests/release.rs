@@ -157,7 +157,7 @@ fn linux_archive(release: &Path, to: &Path) {
         let name = program.unwrap().file_name().into_string().unwrap();
         assert_eq!(run(&name, &["--version"]), format!("{name} {VERSION}\n"));
     }
-    // They run on every Linux, except for the program that loads the system's GPU libraries.
+    // The programs run on every Linux, except for the one that loads the system's GPU libraries.
     let loader = b"/ld-linux-x86-64.so.2";
     let is_dynamic = |name: &str| {
         let bytes = fs::read(folder.join("bin").join(name)).unwrap();

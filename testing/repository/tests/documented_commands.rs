@@ -26,7 +26,8 @@ fn the_commands_in_the_documentation_succeed() {
     assert!(blocks.len() > 10, "only {} blocks", blocks.len());
     for (place, commands, shown) in blocks {
         assert!(!commands.contains(" test"), "{place}: mark blocks that run tests `console`");
-        // Below the root, so that cargo finds the workspace; files that are written stay here.
+        // The folder is below the root, so that cargo finds the workspace; files that are written
+        // stay here.
         let folder = tempfile::tempdir_in(root.join("target")).unwrap();
         symlink(root.join("fixtures"), folder.path().join("fixtures")).unwrap();
         let mut bash = Command::new("timeout");

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 use walkdir::WalkDir;
 
-/// From the lowest layer to the highest.
+/// The layers, from the lowest to the highest.
 const FOLDERS: [&str; 8] =
     ["core", "windows", "containers", "kubernetes", "application", "programs", "testing", "xtask"];
 

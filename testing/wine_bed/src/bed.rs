@@ -16,7 +16,7 @@ pub(crate) fn set(path: &Path) -> Result<()> {
     let wanted = Contents::of(&snapshot);
     remove_except(&mut record, &wanted)?;
     host::set(&mut record, &snapshot.host).context("cannot set the host's version")?;
-    // Recorded before anything is created, so that an interrupted run can be cleared.
+    // The host is recorded before anything is created, so that an interrupted run can be cleared.
     record.add(&wanted)?;
     for adapter in &snapshot.adapters {
         let failed = || format!("cannot create the driver of adapter {}", adapter.luid.0);

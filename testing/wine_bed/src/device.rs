@@ -69,7 +69,7 @@ pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
     }
     number(&DEVPKEY_Device_ProblemCode, pnp.problem_code)?;
     number(&DEVPKEY_Device_DevNodeStatus, if pnp.problem_code == 0 { 0 } else { HAS_PROBLEM })?;
-    // Set last: from now on DIGCF_PRESENT lists the device.
+    // This property is set last: from now on, `DIGCF_PRESENT` lists the device.
     device.set(&DEVPKEY_Device_IsPresent, DEVPROP_TYPE_BOOLEAN, &[0xFF])
 }
 

@@ -19,7 +19,8 @@ pub(crate) fn create(adapter: &Adapter) -> Result<()> {
         let driver = LOCAL_MACHINE.create(format!("{CLASS}\\{key}"))?;
         driver.set_string("DriverDesc", &adapter.driver_description)?;
         if let Some(store) = store {
-            // Leads to the driver store folder on hosts whose graphics kernel does not report it.
+            // The value leads to the driver store folder on hosts whose graphics kernel does not
+            // report it.
             let driver_path = format!("{}\\bed_umd64.dll", store.path);
             driver.set_multi_string("UserModeDriverName", &[&driver_path, "bed_umd32.dll"])?;
             create_copy_to_vm(&driver, store)?;

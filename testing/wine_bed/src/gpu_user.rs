@@ -123,7 +123,8 @@ pub(crate) fn load_filter(file: &str) -> Result<()> {
 
 /// Changes the code of a function to something unknown, and then loads a filter.
 pub(crate) fn damage_and_load_filter(library: &str, function: &str, file: &str) -> Result<()> {
-    // `nop`, which replaces the first byte of the code; nobody calls the function afterwards.
+    // 0x90 is `nop`, which replaces the first byte of the code; nobody calls the function
+    // afterwards.
     overwrite(code(library, function)?, &[0x90])?;
     load_and_compare(file)
 }
@@ -210,7 +211,7 @@ pub(crate) fn run_children(count: &str, program: &str, arguments: &[&str]) -> Re
             other.join().expect("the thread does not panic")
         })
     };
-    // The first ones may load libraries.
+    // The first calls may load libraries.
     both(4)?;
     let before = handles();
     both(count.parse()?)?;

@@ -72,7 +72,7 @@ fn main() -> std::process::ExitCode {
         ["children", count, program, arguments @ ..] => {
             gpu_user::run_children(count, program, arguments)
         }
-        // As the 32-bit cmd.exe, which Wine in Debian lacks.
+        // These are the arguments of the 32-bit cmd.exe, which Wine in Debian lacks.
         ["/d", "/s", "/c", line] => gpu_user::run_line(line),
         ["exit", code] | ["/d", "/c", "exit", code] => gpu_user::exit(code),
         ["command-line", ..] => gpu_user::print_command_line(),

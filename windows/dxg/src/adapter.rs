@@ -29,7 +29,7 @@ const DRIVER_STORE_PATH: u32 = 2;
 /// The number in this structure that is its status, and the byte where its output begins.
 const REGISTRY_STATUS: usize = 135;
 const REGISTRY_OUTPUT: usize = 544;
-/// More than a path in the driver store needs.
+/// The space for a path, which is more than a path in the driver store needs.
 const PATH_BYTES: usize = 4096;
 
 /// `KMT_DRIVERVERSION_WDDM_2_9` (d3dkmthk.h). See microsoft/WSL#10085.
@@ -107,7 +107,8 @@ impl<'a> Queries<'a> {
 
     fn report(&mut self, flags: u32) -> Result<KernelReport, String> {
         let ids = self.run(&DEVICE_IDS)?;
-        // `D3DKMT_QUERY_DEVICE_IDS`: the index of the physical adapter, then `D3DKMT_DEVICE_IDS`.
+        // The answer is a `D3DKMT_QUERY_DEVICE_IDS`: the index of the physical adapter, then
+        // `D3DKMT_DEVICE_IDS`.
         let [vendor, device, subsystem_vendor, subsystem, revision] =
             [1, 2, 3, 4, 5].map(|n| number(&ids, n));
         let subsystem = subsystem << 16 | (subsystem_vendor & 0xFFFF);

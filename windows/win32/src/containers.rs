@@ -18,7 +18,7 @@ const SPECIFICATION: &str = "config.json";
 #[derive(Debug)]
 pub(crate) struct Containers {
     folder: PathBuf,
-    /// By ID. `None` is a container that belongs to no pod, or a pod's sandbox.
+    /// The containers by ID. `None` is a container that belongs to no pod, or a pod's sandbox.
     known: HashMap<String, Option<ContainerName>>,
 }
 

@@ -1,5 +1,5 @@
 //! Which accounts, other than Windows and the administrators, can change a file or the contents of a
-//! directory of this host, or put another file in the place of a file.
+//! directory of this host, or put another file in the place of a file; and who may use programs.
 
 use std::io;
 use std::path::Path;
@@ -35,11 +35,21 @@ pub fn entry(path: &Path) -> io::Result<Entry> {
     Ok(entry)
 }
 
+/// Lets every process read and execute a file or the files of a folder, sandboxed processes included,
+/// and only administrators change them.
+///
+/// # Errors
+/// The path does not exist, or this account may not change its access rights or owner.
+#[cfg(windows)]
+pub fn share_programs(path: &Path) -> io::Result<()> {
+    crate::sys::security::share_programs(path)
+}
+
 /// Why a file must not decide what this process does, and how to fix it: another account than the
 /// process's, SYSTEM and Administrators may change or replace it. `NotFound` if there is no file.
 #[cfg(windows)]
 pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
-    // The rights of the folders do not matter then.
+    // If the file does not exist, the rights of the folders do not matter.
     if matches!(file.try_exists(), Ok(false)) {
         return Err(io::ErrorKind::NotFound.into());
     }

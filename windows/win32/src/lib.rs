@@ -17,8 +17,10 @@ pub mod directory_access;
 mod error;
 pub mod files;
 pub mod hcs;
+mod hcs_error;
 #[cfg(windows)]
 mod live;
+mod needed_windows;
 #[cfg(windows)]
 pub mod nvml;
 #[cfg(windows)]
@@ -32,13 +34,10 @@ mod sys;
 #[cfg(windows)]
 mod telemetry;
 
+pub use needed_windows::NEEDED_WINDOWS;
 #[cfg(windows)]
 pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
 pub use telemetry::read_telemetry;
-
-/// Which Windows versions a live host needs, and why, for error messages and `doctor`.
-pub const NEEDED_WINDOWS: &str = "Windows Server 2019, Windows 10 version 1809 or newer is needed; Nano Server cannot list DirectX \
-     adapters";

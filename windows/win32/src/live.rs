@@ -163,7 +163,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
         description: description.unwrap_or_default(),
         manufacturer: text_property(entry, &keys::DEVPKEY_Device_Manufacturer)?.unwrap_or_default(),
         driver_key: text_property(entry, &keys::DEVPKEY_Device_Driver)?.map(DriverKey::new),
-        // Only displayed: a driver without a date is not a reason to skip the device.
+        // The date is only displayed: a driver without a date is not a reason to skip the device.
         driver_date: property_value(entry, &keys::DEVPKEY_Device_DriverDate, Property::date)
             .ok()
             .flatten(),

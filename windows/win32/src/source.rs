@@ -40,7 +40,8 @@ pub enum OpenError {
 
 /// The Windows host that this program runs on.
 pub struct HostSource {
-    // Dropped first: events must be unregistered before their objects are released.
+    // The first field, because fields are dropped in order: events must be unregistered before
+    // their objects are released.
     watch: Option<Watch>,
     interface: Interface,
     setup: SetupApi,
@@ -166,7 +167,7 @@ impl Watch {
                     "DXCore notifications unavailable; using PnP notifications only"
                 );
             }
-            // A host without DXCore never has them, so that is not a fault.
+            // A host without DXCore never has notifications, so their absence is not a fault.
             _ => {}
         }
         self.subscription = subscription.ok();

@@ -22,8 +22,8 @@ pub(super) fn empty() -> Vec<u8> {
     let descriptor = security::registry_key();
     let descriptor_length = u32::try_from(descriptor.len()).expect("the descriptor is short");
     let mut hive = b"regf".to_vec();
-    // Equal sequence numbers, no time, version 1.3, a primary file in memory, the root, the size
-    // of the bins, one sector in a cluster.
+    // The header has equal sequence numbers, no time, version 1.3, a primary file in memory, the
+    // root, the size of the bins, and one sector in a cluster.
     numbers(&mut hive, &[1, 1, 0, 0, 1, 3, 0, 1, ROOT, 0x1000, 1]);
     hive.resize(508, 0);
     let words =
@@ -33,24 +33,25 @@ pub(super) fn empty() -> Vec<u8> {
     hive.resize(BLOCK, 0);
 
     hive.extend(b"hbin");
-    // Its offset and its size, and no time.
+    // The bin has an offset, a size, and no time.
     numbers(&mut hive, &[0, 0x1000, 0, 0, 0, 0, 0]);
 
     // The size of a cell in use is negative.
     numbers(&mut hive, &[(SECURITY - ROOT).wrapping_neg()]);
-    // A root that cannot be deleted, with a name of one byte a character: KEY_HIVE_ENTRY,
-    // KEY_NO_DELETE, KEY_COMP_NAME.
+    // The key is a root that cannot be deleted, with a name of one byte a character:
+    // `KEY_HIVE_ENTRY`, `KEY_NO_DELETE`, `KEY_COMP_NAME`.
     hive.extend(b"nk\x2c\0");
-    // No time, access bits or parent; no subkeys; no values; the security; no class.
+    // The key has no time, access bits or parent; no subkeys; no values; a security descriptor; no
+    // class.
     numbers(&mut hive, &[0, 0, 0, NONE, 0, 0, NONE, NONE, 0, NONE, SECURITY, NONE]);
-    // No longest names or values; the length of the name, which may be any.
+    // It has no longest names or values. The length of the name may be any.
     numbers(&mut hive, &[0, 0, 0, 0, 0, 1]);
     hive.extend(b"R");
 
     hive.resize(BLOCK + SECURITY as usize, 0);
     numbers(&mut hive, &[(FREE - SECURITY).wrapping_neg()]);
     hive.extend(b"sk\0\0");
-    // It is the only one, so it links to itself; one key uses it.
+    // The security cell is the only one, so it links to itself; one key uses it.
     numbers(&mut hive, &[SECURITY, SECURITY, 1, descriptor_length]);
     hive.extend(descriptor);
 

@@ -72,7 +72,7 @@ struct Layer {
 
 impl Layer {
     fn append(&mut self, path: &str, kind: EntryType, bytes: &[u8]) -> Result<()> {
-        // FILE_ATTRIBUTE_DIRECTORY and FILE_ATTRIBUTE_ARCHIVE (winnt.h).
+        // The attributes are `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE` (winnt.h).
         let (attributes, descriptor) = match kind {
             EntryType::Directory => ("16", security::folder()),
             _ => ("32", security::file()),
@@ -99,7 +99,7 @@ impl Layer {
     }
 
     fn header(&self, kind: EntryType) -> tar::Header {
-        // With the type of the entry, `S_IFDIR` or `S_IFREG`.
+        // The mode contains the type of the entry, `S_IFDIR` or `S_IFREG`.
         header(kind, if kind.is_dir() { 0o40755 } else { 0o10_0644 }, self.seconds)
     }
 }

@@ -51,8 +51,8 @@ fn descriptor(inheritance: u8, entries: &[(u32, &[u8])]) -> Vec<u8> {
         list.extend(access.to_le_bytes());
         list.extend(*account);
     }
-    // Revision 1, `SE_SELF_RELATIVE | SE_DACL_PRESENT`; then the offsets of the owner, the
-    // group, the missing audit list and the access control list.
+    // The descriptor has revision 1 and `SE_SELF_RELATIVE | SE_DACL_PRESENT`; then the offsets of
+    // the owner, the group, the missing audit list and the access control list.
     let mut bytes = vec![1, 0, 4, 0x80, 20, 0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0, 48, 0, 0, 0];
     bytes.extend([ADMINISTRATORS, SYSTEM].concat());
     // The list has the revision 2.

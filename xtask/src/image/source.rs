@@ -48,7 +48,7 @@ impl Source {
         Ok(Source { version, revision, seconds: seconds.into(), repository })
     }
 
-    /// Such as `2026-11-21T22:30:19Z`.
+    /// The date, such as `2026-11-21T22:30:19Z`.
     pub(super) fn date(&self) -> String {
         let time = UNIX_EPOCH + Duration::from_secs(self.seconds);
         humantime::format_rfc3339_seconds(time).to_string()

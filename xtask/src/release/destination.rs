@@ -12,7 +12,7 @@ use crate::image::{NO_REGISTRY, Source};
 const NO_REPOSITORY: &str = "OWNER/REPOSITORY";
 
 pub(super) struct Destination {
-    /// Such as `ghcr.io/owner`.
+    /// The registry with the owner, such as `ghcr.io/owner`.
     registry: String,
     repository: String,
     tag: String,

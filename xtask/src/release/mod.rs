@@ -61,7 +61,7 @@ pub(crate) fn command(options: Options) -> Result<()> {
     let output = options.output.unwrap_or_else(|| workspace::target_dir().join(name));
     ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
     let source = Source::read(options.repository.as_deref())?;
-    // In a workflow that a tag started.
+    // GitHub sets these variables in a workflow that a tag started.
     if let (Ok("tag"), Ok(tag)) =
         (env::var("GITHUB_REF_TYPE").as_deref(), env::var("GITHUB_REF_NAME"))
     {
@@ -114,7 +114,7 @@ fn build(
     let prefix = format!("{}-{VERSION}", PLUGIN.name);
     let linux_name = format!("{prefix}-linux-x86_64");
     let linux = temporary.join(&linux_name);
-    // First, because a missing license is found in seconds.
+    // The documents come first, because a missing license is found in seconds.
     programs::documents(&windows, &visible, &linux)?;
     programs::stage(&windows, &linux, profile)?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
@@ -138,7 +138,7 @@ fn build(
     let charts = temporary.join("charts");
     copy(&workspace::root().join("deploy/charts"), &charts)?;
     destination.write_into_chart(&charts.join(PLUGIN.name))?;
-    // As `helm package` does, but with the time of the commit.
+    // The archive is what `helm package` writes, but with the time of the commit.
     let chart = format!("{}-{}.tgz", PLUGIN.name, destination.chart_version);
     tar(&files.join(chart), &charts, &[PLUGIN.name.to_owned()], &date)?;
     let deploy = workspace::root().join("deploy");

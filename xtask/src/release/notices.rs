@@ -38,7 +38,8 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
     }
     let registries = workspace::cargo_home().context("no home directory")?.join("registry/src");
     let sources = registries.join(names(&registries)?.first().context("cargo has no sources")?);
-    // Procedural macros and build dependencies only run during the build.
+    // Procedural macros and build dependencies are left out, because they only run during the
+    // build.
     let mut tree = workspace::cargo();
     tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|  {l}  {r}"]);
     tree.args(["--edges", "normal,no-proc-macro", "--target", target]);

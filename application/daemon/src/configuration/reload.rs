@@ -17,9 +17,9 @@ const MAX_ERROR: usize = 1024;
 /// What became of the configurations that were read since the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReloadStatus {
-    /// How many were applied.
+    /// How many changes of the configuration were applied.
     pub applied: u64,
-    /// How many were rejected.
+    /// How many changes of the configuration were rejected.
     pub rejected: u64,
     /// Why the newest one is not active, if it is not.
     pub last_error: Option<String>,
@@ -40,7 +40,7 @@ struct Following {
 pub enum ConfigChange {
     /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
     Valid(Box<Config>),
-    /// Only the status has changed.
+    /// The configuration stayed the same; only the status of the reloads has changed.
     Status,
     /// The thread that follows the files has panicked.
     Ended,

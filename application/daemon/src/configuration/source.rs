@@ -28,7 +28,7 @@ pub struct Reading {
 
 /// A file that was looked for.
 pub struct ConfigFile {
-    /// Where it was looked for.
+    /// The path at which the file was looked for.
     pub path: PathBuf,
     /// Whether it exists, is trusted and can be read.
     pub is_readable: bool,
@@ -107,7 +107,7 @@ impl Environment for RecordedReads {
         if matches!(trust, Trust::Distrusted(_)) {
             self.has_distrusted.set(true);
         }
-        // Watched as well: it may be created or trusted later.
+        // The file is watched even if it was not read: it may be created or trusted later.
         self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), is_readable: false });
         trust
     }

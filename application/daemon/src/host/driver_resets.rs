@@ -57,7 +57,7 @@ mod tests {
             adapters.iter().map(|luid| (*luid, reading)).collect()
         })));
         assert_eq!(reader.next(|| vec![Luid(7)]).await, [(Luid(7), 0)]);
-        // Not before: the clock would run while the thread answers.
+        // The clock is paused only now: it would run while the thread answers.
         tokio::time::pause();
         let waited = tokio::time::timeout(INTERVAL / 2, reader.next(|| vec![Luid(8)])).await;
         assert!(waited.is_err());

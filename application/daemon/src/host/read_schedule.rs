@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+
 /// The delay after the first failed or unsettled read. It doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay after a failed or unsettled read.
@@ -16,7 +18,7 @@ const SAFETY_READ: Duration = Duration::from_mins(5);
 /// The kind of host that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostKind {
-    /// This host.
+    /// The host that this program runs on.
     Live,
     /// An inventory file. It changes only with a notification.
     Inventory,
@@ -25,13 +27,13 @@ pub enum HostKind {
 /// Why the host is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
-    /// It was not read yet.
+    /// The host was not read yet.
     Start,
-    /// It may have changed.
+    /// The host may have changed.
     Change,
     /// The last read failed, or an adapter was unsettled.
     Retry,
-    /// A safety read.
+    /// The interval of the safety reads has passed.
     Safety,
 }
 
@@ -39,14 +41,14 @@ pub(crate) enum Cause {
 #[derive(Debug)]
 pub(super) struct ReadSchedule {
     host: HostKind,
-    retry: Duration,
+    retries: ExponentialBackoff,
 }
 
 impl ReadSchedule {
     /// A schedule for a host that was not read yet.
     #[must_use]
     pub(super) fn new(host: HostKind) -> ReadSchedule {
-        ReadSchedule { host, retry: FIRST_RETRY }
+        ReadSchedule { host, retries: retries() }
     }
 
     /// How long to wait after a read, and the cause of the next read if nothing changes by
@@ -55,15 +57,18 @@ impl ReadSchedule {
     #[must_use]
     pub(super) fn after(&mut self, cause: Cause, is_settled: bool) -> Option<(Duration, Cause)> {
         if cause == Cause::Change || is_settled {
-            self.retry = FIRST_RETRY;
+            self.retries = retries();
         }
         if is_settled {
             return (self.host == HostKind::Live).then_some((SAFETY_READ, Cause::Safety));
         }
-        let delay = self.retry;
-        self.retry = LAST_RETRY.min(delay * 2);
-        Some((delay, Cause::Retry))
+        Some((self.retries.next().unwrap_or(LAST_RETRY), Cause::Retry))
     }
+}
+
+fn retries() -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(FIRST_RETRY);
+    delays.with_max_delay(LAST_RETRY).without_max_times().build()
 }
 
 #[cfg(test)]

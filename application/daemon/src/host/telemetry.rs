@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use devices::{Luid, Telemetry};
 
-use crate::host::HostKind;
 use crate::host::background_query::BackgroundQuery;
 use crate::host::latest_answer::{Ask, LatestAnswer};
+use crate::host::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps forever.
 type ReadTelemetry = Box<dyn FnMut(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send>;
@@ -97,7 +97,7 @@ mod tests {
             let read = telemetry.get(vec![Luid(i64::MAX)]).await;
             let values = read.map(|(values, _age)| values).unwrap_or_default();
             assert!(values.values().all(|values| *values == Telemetry::default()));
-            // Windows refuses to open it. Wine opens it, and knows nothing about it.
+            // Windows refuses to open the adapter. Wine opens it, and reports nothing about it.
             if telemetry.failures()[1].1 > 0 || !values.is_empty() {
                 return;
             }

@@ -57,7 +57,8 @@ pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWa
     }
 }
 
-/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.
+/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions. Its users
+/// repeat what failed after delays that they choose, so it counts and needs no clock.
 #[derive(Default)]
 pub struct RepeatedText {
     text: String,
@@ -75,7 +76,7 @@ impl RepeatedText {
     }
 }
 
-/// Devices, healthy devices, and slots per device.
+/// Devices, healthy devices, and replicas per device.
 fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
     (resource.entries().len(), healthy, resource.spec.sharing.replicas)

@@ -42,7 +42,7 @@ pub(crate) struct LogQueue(SyncSender<Message>);
 /// Waits for a limited time until the queue is written, when dropped.
 pub struct LogFlush {
     queue: SyncSender<Message>,
-    /// Taken when this is dropped.
+    /// The thread that writes, until this value is dropped.
     writer: Option<JoinHandle<()>>,
 }
 

@@ -18,11 +18,11 @@ pub struct Metric {
 /// The types of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricKind {
-    /// Only grows while the daemon runs.
+    /// The value only grows while the daemon runs.
     Counter,
-    /// Grows and shrinks.
+    /// The value grows and shrinks.
     Gauge,
-    /// Counts by size.
+    /// The values are counted by size.
     Histogram,
 }
 

@@ -92,7 +92,7 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
     let holders: BTreeSet<&Holder> = scrape.holders.unwrap_or_default().iter().collect();
     let mut held: HashMap<&str, Vec<&Holder>> = HashMap::new();
     for holder in holders {
-        let Some((device, _replica)) = holder.slot.rsplit_once('\\') else { continue };
+        let Some((device, _replica)) = holder.replica.rsplit_once('\\') else { continue };
         held.entry(device).or_default().push(holder);
     }
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();

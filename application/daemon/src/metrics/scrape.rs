@@ -19,7 +19,7 @@ pub struct Scrape<'a> {
     pub devices: &'a DeviceSet,
     /// What was measured of each adapter, and how long ago; `None` if nothing was.
     pub telemetry: Option<(&'a BTreeMap<Luid, Telemetry>, Duration)>,
-    /// Who holds which slot; `None` if the kubelet does not say.
+    /// Who holds which replica; `None` if the kubelet does not say.
     pub holders: Option<&'a [Holder]>,
     /// The processes of containers that hold a device.
     pub processes: &'a [ContainerProcess],
@@ -33,13 +33,13 @@ pub struct Scrape<'a> {
     pub readings: &'a [(&'static str, &'static str, u64)],
 }
 
-/// A container that holds a slot.
+/// A container that holds a replica.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Holder {
     /// The resource.
     pub resource: String,
-    /// The slot ID.
-    pub slot: String,
+    /// The replica ID.
+    pub replica: String,
     /// The namespace of the pod.
     pub namespace: String,
     /// The name of the pod.

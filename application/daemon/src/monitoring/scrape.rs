@@ -50,7 +50,8 @@ impl Sources {
             self.processes.current(containers.collect()),
             self.telemetry.get(devices.luids().into_iter().collect()),
         );
-        // They are copied so that whoever changes them does not wait for the text.
+        // The status of reloads and resources is copied, so that whoever changes it does not wait
+        // for the text.
         let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {
             host_name: &self.host_name,
@@ -67,20 +68,20 @@ impl Sources {
         render(&self.devices.metrics, &scrape)
     }
 
-    /// The slots of `own` resources that containers hold.
+    /// The replicas of `own` resources that containers hold.
     fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
         pods.iter()
             .filter(|(resource, ..)| own.contains(resource))
-            .map(|(resource, slot, holder)| Holder {
+            .map(|(resource, replica, holder)| Holder {
                 resource: resource.to_owned(),
-                slot: slot.to_owned(),
+                replica: replica.to_owned(),
                 namespace: holder.namespace.clone(),
                 pod: holder.pod.clone(),
                 pod_uid: pods.pod_uid(holder).map(str::to_owned),
                 container: holder.container.clone(),
                 outdated: resource
                     .parse()
-                    .is_ok_and(|name| self.devices.is_outdated(set, &name, slot)),
+                    .is_ok_and(|name| self.devices.is_outdated(set, &name, replica)),
             })
             .collect()
     }

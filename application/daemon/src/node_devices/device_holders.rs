@@ -78,15 +78,17 @@ impl DeviceHolders {
     }
 }
 
-/// A pod that holds each of these slots of a resource.
+/// A pod that holds each of these replicas of a resource.
 #[cfg(test)]
-pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
+pub(crate) fn attribution(replicas: &[(&str, &str)]) -> Attribution {
     use device_plugin::pod_resources::Holder;
     let [namespace, pod, container] = ["x", "render", "x"].map(str::to_owned);
     let holder = Arc::new(Holder { namespace, pod, container });
-    slots
+    replicas
         .iter()
-        .map(|(resource, slot)| ((*resource).to_owned(), (*slot).to_owned(), Arc::clone(&holder)))
+        .map(|(resource, replica)| {
+            ((*resource).to_owned(), (*replica).to_owned(), Arc::clone(&holder))
+        })
         .collect()
 }
 

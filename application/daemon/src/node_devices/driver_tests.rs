@@ -23,8 +23,8 @@ fn replaced() -> HostSnapshot {
     snapshot
 }
 
-/// The slot of each device.
-fn slots() -> Vec<String> {
+/// The replica of each device.
+fn replicas() -> Vec<String> {
     let snapshot = two_gpus();
     let ids = snapshot.adapters.iter().map(|a| a.pnp.as_ref().unwrap().id.to_string() + r"\0");
     ids.collect()
@@ -41,7 +41,7 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
         devices.served().borrow().resources[0].clone()
     };
     let resource = read(two_gpus());
-    let available = slots();
+    let available = replicas();
     let request = PreferredRequest::new(&available, &[], 2);
     let mut preferred = resource.preferred_allocation(request).await.unwrap();
     preferred.sort_by_key(|id| available.iter().position(|other| other == id));
@@ -70,7 +70,7 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     let log = Log::start();
     let (mut devices, _send) = with_reads_from_test(two_gpus());
     let resource = devices.served().borrow().resources[0].clone();
-    let ids = slots();
+    let ids = replicas();
     for id in &ids {
         allocate(&*resource, std::slice::from_ref(id)).unwrap();
     }

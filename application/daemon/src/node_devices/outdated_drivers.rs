@@ -38,8 +38,8 @@ impl OutdatedDrivers {
         }
     }
 
-    /// Reports the containers among `holders` that use a driver which was replaced. Slots that nobody
-    /// holds are forgotten.
+    /// Reports the containers among `holders` that use a driver which was replaced. Replicas that
+    /// nobody holds are forgotten.
     pub(crate) fn report(
         &mut self,
         holders: Option<&Attribution>,

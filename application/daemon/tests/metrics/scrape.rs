@@ -66,10 +66,10 @@ fn telemetry() -> Telemetry {
     }
 }
 
-fn holder(slot: &str, pod: &str) -> Holder {
+fn holder(replica: &str, pod: &str) -> Holder {
     Holder {
         resource: "directx.microsoft.com/display".to_owned(),
-        slot: slot.to_owned(),
+        replica: replica.to_owned(),
         namespace: "team-a".to_owned(),
         pod: pod.to_owned(),
         pod_uid: Some(format!("uid-of-{pod}")),
@@ -167,15 +167,17 @@ fn on_linux(text: &str) -> String {
 #[test]
 fn a_shared_device_belongs_to_no_single_container() {
     let config = "multitenancy: 4";
-    let slot = |n| format!(r"{FIRST}\{n}");
-    let alone = [holder(&slot(0), "one"), holder(&slot(2), "one"), holder(&slot(0), "one")];
+    let replica = |n| format!(r"{FIRST}\{n}");
+    let alone =
+        [holder(&replica(0), "one"), holder(&replica(2), "one"), holder(&replica(0), "one")];
     let alone = text(config, &alone);
     let temperature = series(&alone, "directx_device_temperature_celsius");
     assert!(temperature[0].contains(r#"namespace="team-a",pod="one",container="main"} 47.5"#));
     let allocated = series(&alone, "directx_device_allocated_replicas");
     assert!(allocated.len() == 1 && allocated[0].ends_with("} 2.0"), "{allocated:?}");
 
-    let shared = [holder(&slot(0), "one"), holder(&slot(2), "two"), holder("nonsense", "three")];
+    let shared =
+        [holder(&replica(0), "one"), holder(&replica(2), "two"), holder("nonsense", "three")];
     let shared = text(config, &shared);
     let temperature = series(&shared, "directx_device_temperature_celsius");
     assert!(temperature.len() == 1 && temperature[0].contains(r#"pod="""#), "{temperature:?}");
@@ -204,7 +206,7 @@ fn only_replicas_with_an_earlier_driver_are_outdated() {
 #[test]
 fn text_from_elsewhere_is_escaped() {
     let hostile =
-        Holder { pod: "a\"b\\c\nd".to_owned(), slot: format!(r"{SECOND}\0"), ..holder("", "") };
+        Holder { pod: "a\"b\\c\nd".to_owned(), replica: format!(r"{SECOND}\0"), ..holder("", "") };
     let text = text("", &[hostile]);
     assert!(text.contains(r#"pod="a\"b\\c\nd""#), "{text}");
     assert!(text.contains(&SECOND.replace('\\', r"\\")), "{text}");

@@ -200,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();
-        device_plugin::unix_sockets::access_rights::share_programs(&path).unwrap();
+        win32::directory_access::share_programs(&path).unwrap();
         assert_eq!(others(&path).unwrap(), [""; 0], "everybody reads, nobody else writes");
         assert!(others(&folder.path().join("missing")).is_err());
     }

@@ -80,7 +80,7 @@ pub(super) fn with_interfaces(open: impl Fn(*const c_void) -> Option<i64>) -> Lu
         let mut size = 0;
         // SAFETY: no flag: interfaces that are present.
         let found = unsafe { (functions.size)(&raw mut size, class, PCWSTR::null(), 0) };
-        // Wine lacks the second function, and the first one fails.
+        // Wine does not know the interfaces: asking for the size of their list fails.
         if found != 0 {
             continue;
         }

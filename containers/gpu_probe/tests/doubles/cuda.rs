@@ -201,7 +201,8 @@ pub unsafe extern "system" fn cuLaunchKernel(
         let address = *(*arguments).cast::<*mut u32>();
         std::slice::from_raw_parts_mut(address, (grid * block) as usize)
     };
-    // Computed once: the tests run many times, and every run launches the kernels many times.
+    // The results are computed once: the tests run many times, and every run launches the kernels
+    // many times.
     static RESULTS: OnceLock<Vec<[u32; 2]>> = OnceLock::new();
     let results = RESULTS.get_or_init(|| (1..=words.len() as u32).map(compute).collect());
     assert_eq!(results.len(), words.len());
@@ -210,7 +211,7 @@ pub unsafe extern "system" fn cuLaunchKernel(
     }
     match (fault().as_str(), kernel) {
         ("wrong", 1) | ("wrong-pi", 2) => words[17] ^= 1,
-        // It computes nothing.
+        // A driver that is idle computes nothing.
         ("idle", 1) => words.fill(0),
         _ => {}
     }

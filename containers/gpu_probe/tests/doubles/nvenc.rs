@@ -87,7 +87,7 @@ unsafe extern "system" fn open(parameters: *mut u8, session: *mut Handle) -> i32
     if !unsafe { has_version(parameters, 1 << 16) } {
         return INVALID_VERSION;
     }
-    // The context of the other double, and the version of the interface.
+    // The session has the context of the double of CUDA, and the version of the interface.
     let expected = unsafe { u32_at(parameters, 4) == 1 && u64_at(parameters, 8) == 100 };
     if !expected || unsafe { u32_at(parameters, 24) } != 0x0100_000b {
         return INVALID_PARAM;
@@ -178,7 +178,7 @@ unsafe extern "system" fn encode(_: Handle, picture: *mut u8) -> i32 {
     }
     let buffers = unsafe { (u64_at(picture, 40), u64_at(picture, 48)) };
     let index = unsafe { u32_at(picture, 20) };
-    // The last bytes of a gradient differ.
+    // The last bytes of a frame with a gradient differ.
     let end = unsafe { (FRAME.load(SeqCst) as *const u8).add(PITCH * 540 - 2) };
     let is_drawn = unsafe { *end != *end.add(1) };
     let expected = buffers == (INPUT, OUTPUT) && STATE.load(SeqCst) == 7 && is_drawn;

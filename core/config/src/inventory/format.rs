@@ -12,8 +12,10 @@ use devices::{
     Platform, ProgramVersion, SystemRoot,
 };
 
-use crate::inventory::SCHEMA;
 use crate::values::{Choice, Entries, NonEmpty, Parsed, TextOr};
+
+/// The `schema` of every inventory this crate reads and writes.
+pub const SCHEMA: &str = "directx-inventory/v1";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

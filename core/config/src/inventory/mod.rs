@@ -77,8 +77,6 @@ mod read;
 mod write;
 
 pub use error::InventoryError;
+pub use format::SCHEMA;
 pub use read::{parse, read};
 pub use write::{WriteError, to_yaml};
-
-/// The `schema` of every inventory this crate reads and writes.
-pub const SCHEMA: &str = "directx-inventory/v1";

@@ -13,7 +13,7 @@ use devices::DriverModel;
 pub(crate) struct TestEnvironment {
     pub(crate) variables: BTreeMap<String, OsString>,
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
-    /// What is not trusted.
+    /// The files that are missing or not trusted.
     pub(crate) distrusted: BTreeMap<PathBuf, Trust>,
 }
 

@@ -229,16 +229,17 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
 #[test]
 fn rules_that_contradict_each_other_are_refused() {
     let table = [
-        // The same name on different terms.
+        // Two rules have the same name and different settings.
         "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
         "resources:\n- {name: a/b, match: {vendor: amd}, allocationPolicy: packed}\n- {name: a/b, match: {vendor: intel}}",
         "resources:\n- {name: directx.microsoft.com/display, multitenancy: 3}",
         "multitenancy: 2\nresourceName: a/b\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 4}",
         "resources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
-        // Two names with the same variable.
+        // Two names lead to the same variable.
         "resources:\n- {name: a.b/c-d, match: {vendor: amd}}\n- {name: a-b/C_d, match: {vendor: intel}}",
         "resources:\n- {name: directx.microsoft.com/Display, match: {vendor: intel}}",
-        // A rule behind one that takes everything it would.
+        // The second rule can match nothing, because the first one matches everything that it
+        // would.
         "resources:\n- {name: a/b}\n- {name: c/d, match: {vendor: amd}}",
         "resources:\n- {name: a/b, match: {}}\n- {name: c/d}",
         "resources:\n- {name: a/b, match: {vendor: amd}}\n- {name: c/d, match: {vendor: AMD, minMemoryMiB: 5}}",
@@ -261,7 +262,7 @@ fn similar_rules_are_accepted() {
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
         "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
         "visibility: launcher\nresources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
-        // Without variables, none is ambiguous.
+        // Without environment variables for containers, no name is ambiguous.
         "environmentHints: false\nresources:\n- {name: a.b/c, match: {vendor: amd}}\n- {name: a-b/c}",
     ] {
         assert!(configured(text, &BOTH).is_ok(), "{text}: {}", report(configured(text, &BOTH)));
@@ -291,7 +292,7 @@ fn driver_models_with_one_resource_must_agree() {
     insta::assert_snapshot!(errors.join("\n"));
     let alike = "resourceName: a/b\nmultitenancy: 2\n";
     assert!(configured(alike, &BOTH).is_ok());
-    // A rule for one driver model is no word about the other.
+    // A rule for one driver model does not affect the other.
     let one = format!("{shared}\n").replace("{vendor: amd}", "{driverModel: wddm}");
     let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", &one)

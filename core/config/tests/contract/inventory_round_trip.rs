@@ -296,7 +296,7 @@ proptest! {
         let text = to_yaml(&snapshot).unwrap();
         let read = parse("f.yaml", &text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(read, snapshot, "{}", text);
-        // Every part of it is refused, wherever a copy ended.
+        // Every part of the file is refused, wherever a copy ended.
         for (end, _) in text.match_indices('\n').filter(|(end, _)| end + 1 < text.len()) {
             let part = &text[..=end];
             prop_assert!(parse("f.yaml", part).is_err(), "{}", part);

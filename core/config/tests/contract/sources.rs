@@ -73,7 +73,7 @@ fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
         .file("/here/wddm.json", r#"{"multitenancy": 3}"#)
         .file("/here/wddm.yml", "multitenancy: 4")
         .trust("/here/wddm.yaml", Trust::Distrusted("Users may change it".to_owned()))
-        // It was created between the check and the read.
+        // The file was created between the check and the read.
         .trust("/here/wddm.yml", Trust::Absent);
     let config = environment.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [3], "the next file is read");
@@ -268,7 +268,7 @@ fn a_misspelled_variable_is_a_warning_with_the_nearest_name() {
         .variable("WDDM_DEVICE_PLUGIN_MULTITENACY", "4")
         .variable("MCDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "true")
         .variable("DIRECTX_GPU_MATCHNAME", "amd")
-        // What Kubernetes sets for a Service of that name.
+        // Kubernetes sets such a variable for a Service of that name.
         .variable("WDDM_DEVICE_PLUGIN_SERVICE_HOST", "10.0.0.1")
         .variable("PATH", "/bin");
     let notices = environment.load(&BOTH).unwrap().notices;

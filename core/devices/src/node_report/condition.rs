@@ -15,9 +15,9 @@ const NAMED: usize = 8;
 pub struct Condition {
     /// Whether the devices are healthy.
     pub status: ConditionStatus,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: &'static str,
-    /// Why, for administrators.
+    /// The reason, for administrators.
     pub message: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Condition {
 pub enum ConditionStatus {
     /// Every advertised device is healthy.
     True,
-    /// At least one is not.
+    /// At least one device is unhealthy.
     False,
     /// There are none.
     Unknown,

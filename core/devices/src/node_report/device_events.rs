@@ -21,9 +21,9 @@ pub struct DeviceEvent {
 pub enum EventReason {
     /// A device became unhealthy.
     Unhealthy,
-    /// It is healthy again.
+    /// The device is healthy again.
     Recovered,
-    /// It has another driver.
+    /// The device has another driver.
     DriverChanged,
 }
 

@@ -5,6 +5,10 @@ use crate::{DeviceSet, DriverVersion, Vendor};
 use super::label_value::{Labels, label_value};
 use super::model::{Model, models};
 
+/// The brands whose names NVML on Linux, which GPU Feature Discovery asks, begins with the brand.
+/// Drivers for Windows put `NVIDIA` before every brand.
+const BRANDS_WITHOUT_VENDOR: [&str; 3] = ["Tesla-", "Quadro-", "GRID-"];
+
 /// The labels of a node with these devices; none without NVIDIA devices.
 pub(crate) fn labels(set: &DeviceSet) -> Labels {
     let models = models(set, |device| device.vendor == Vendor::Nvidia);
@@ -25,16 +29,17 @@ pub(crate) fn labels(set: &DeviceSet) -> Labels {
     labels.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// As in GPU Feature Discovery, the product says that its devices are shared, unless the name of
-/// the resource does.
+/// The name of the model as on a Linux node. As in GPU Feature Discovery, the product says that its
+/// devices are shared, unless the name of the resource does.
 fn product(model: &Model) -> String {
+    let name = model
+        .name
+        .strip_prefix("NVIDIA-")
+        .filter(|name| BRANDS_WITHOUT_VENDOR.iter().any(|brand| name.starts_with(brand)))
+        .unwrap_or(&model.name);
     let is_marked = model.replicas.get() > 1 && !model.is_renamed;
     // A value has at most 63 characters, and the mark has 7 of them.
-    if is_marked {
-        format!("{}-SHARED", model.name.get(..56).unwrap_or(&model.name))
-    } else {
-        model.name.clone()
-    }
+    if is_marked { format!("{}-SHARED", name.get(..56).unwrap_or(name)) } else { name.to_owned() }
 }
 
 /// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.

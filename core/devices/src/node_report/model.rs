@@ -49,7 +49,7 @@ pub(crate) fn models(set: &DeviceSet, is_counted: impl Fn(&Device) -> bool) -> V
         }
     }
     let mut models: Vec<Model> = models.into_values().collect();
-    // A stable sort: equal models stay in the order of their names.
+    // The sort is stable, so equal models stay in the order of their names.
     models.sort_by_key(|model| Reverse((model.count, model.memory_mib)));
     models
 }

@@ -102,7 +102,7 @@ fn each_vendor_gets_its_variables() {
         vendor_variables(&host, &replicas(&[6])),
         "HIP_VISIBLE_DEVICES=1 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 6"
     );
-    // Every GPU of NVIDIA, and one of two of Intel and AMD.
+    // The container has every GPU of NVIDIA, and one of two of Intel and AMD.
     assert_eq!(
         vendor_variables(&host, &replicas(&[1, 2, 3, 4])),
         "HIP_VISIBLE_DEVICES=0 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1 \
@@ -122,7 +122,7 @@ fn no_index_is_set_while_an_adapter_is_unreadable() {
     );
 }
 
-/// As in a virtual machine with two partitions of one GPU.
+/// A virtual machine can have two partitions of one GPU.
 #[test]
 fn a_device_with_several_adapters_counts_once() {
     let partition = Adapter { luid: Luid(7), ..adapter(1, NVIDIA, 1) };

@@ -101,6 +101,26 @@ fn shared_devices_are_labelled_as_gpu_feature_discovery_does() {
 }
 
 #[test]
+fn the_product_of_nvidia_is_that_of_linux_nodes() {
+    for (windows, linux) in [
+        ("NVIDIA Tesla T4", "Tesla-T4"),
+        ("NVIDIA Quadro RTX 6000", "Quadro-RTX-6000"),
+        ("NVIDIA GRID V100DX-16Q", "GRID-V100DX-16Q"),
+        ("NVIDIA GeForce RTX 4090", "NVIDIA-GeForce-RTX-4090"),
+        ("Tesla T4", "Tesla-T4"),
+    ] {
+        let mut snapshot = recorded("aws-t4-two.yaml");
+        for adapter in &mut snapshot.adapters {
+            adapter.pnp.as_mut().unwrap().description = windows.to_owned();
+        }
+        let labels = all_labels(&snapshot);
+        assert_eq!(labels["nvidia.com/gpu.product"], linux);
+        let unchanged = windows.replace(' ', "-");
+        assert_eq!(labels["directx.microsoft.com/product"], unchanged);
+    }
+}
+
+#[test]
 fn a_node_without_devices_has_a_count_and_no_model() {
     let labels = all_labels(&recorded("generated/no-adapters.yaml"));
     assert_eq!(labels["directx.microsoft.com/count"], "0");

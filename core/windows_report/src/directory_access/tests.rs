@@ -222,7 +222,7 @@ fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
         let of_process = Disk(vec![(path, theirs)]).distrust(FILE, ALICE).unwrap();
         assert_eq!(of_process, None, "the account of the process");
     }
-    // What Windows Server gives Users in each folder below the root of the system drive.
+    // Windows Server gives Users these rights in each folder below the root of the system drive.
     let creating = owned(ADMINISTRATORS, 0x6, USERS);
     assert_eq!(reason("/etc/plugin", &creating), users_may("/etc/plugin"));
     assert_eq!(reason("/etc", &creating), None, "nothing there can be replaced");
@@ -255,7 +255,8 @@ fn a_missing_file_is_not_found_and_a_missing_folder_is_unknown() {
     assert_eq!(disk.reason("/theirs/missing"), folder, "whoever creates it decides what it has");
 }
 
-/// As the kubelet writes a volume: each key is a link, and so is the folder that it leads to.
+/// The kubelet writes a volume in this way: each key is a link, and so is the folder that it leads
+/// to.
 #[test]
 fn the_links_of_a_mounted_config_map_are_followed() {
     let volume = |entries: &[(&'static str, Entry)]| {
@@ -263,7 +264,7 @@ fn the_links_of_a_mounted_config_map_are_followed() {
             (FILE, link("/etc/plugin/..data/wddm.yaml", Entry::default())),
             ("/etc/plugin/..data", link("/etc/plugin/..2026", Entry::default())),
         ];
-        // What comes first counts.
+        // The entry that comes first counts.
         Disk([entries, &links].concat())
     };
     assert_eq!(volume(&[]).reason(FILE), None);

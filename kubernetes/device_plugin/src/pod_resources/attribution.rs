@@ -34,7 +34,7 @@ impl Attribution {
     /// The UID of the pod of a container, if the kubelet has the Pods API.
     #[must_use]
     pub fn pod_uid(&self, holder: &Holder) -> Option<&str> {
-        // Two allocations for each lookup, of which a scrape has few.
+        // Each lookup makes two allocations, but a scrape has few lookups.
         let uid = self.uids.get(&(holder.namespace.clone(), holder.pod.clone()));
         uid.map(String::as_str)
     }

@@ -30,7 +30,7 @@ pub enum FailureReason {
     Missing,
     /// The endpoint, or the kubelet behind it, refuses the request.
     Refused,
-    /// No answer in time.
+    /// The kubelet did not answer in time.
     Timeout,
     /// The kubelet's limit of requests per second is exhausted by all its clients together.
     Exhausted,
@@ -111,7 +111,7 @@ impl PodResourcesError {
                 ),
             ),
             Code::DeadlineExceeded => (FailureReason::Timeout, None),
-            // tonic's own, for a message that is too long or is not one.
+            // tonic itself reports these codes, for a message that is too long or is not one.
             Code::OutOfRange | Code::Internal => (FailureReason::Other, None),
             _ => (FailureReason::Refused, None),
         };

@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-use super::RESPONSE_LIMIT;
 use super::attribution::{Attribution, Holder, PodUids};
 use super::endpoint;
 use super::error::PodResourcesError;
@@ -19,7 +18,12 @@ use super::v1::{
 use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
 use crate::channel;
-use crate::text::{ErrorChain, printable};
+use crate::text::{error_chain, printable};
+
+/// How large a response may be, in bytes. Clients of Kubernetes accept as much
+/// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
+/// needs less than 100 KiB.
+const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The devices of all containers of the kubelet's node. Connecting and answering may take `limit`
 /// together.
@@ -67,9 +71,7 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
-    channel::connect(io)
-        .await
-        .map_err(|error| PodResourcesError::lost(&ErrorChain(&error).to_string()))
+    channel::connect(io).await.map_err(|error| PodResourcesError::lost(&error_chain(&error)))
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {

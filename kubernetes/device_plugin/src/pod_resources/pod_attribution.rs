@@ -82,13 +82,13 @@ impl PodAttribution {
     ) -> Result<Arc<Attribution>, FailureReason> {
         let (mut state, now) = (self.state.lock().await, Instant::now());
         if is_due(state.asked, allocated, now) {
-            // At once: a reader that goes away while the kubelet hangs must not let the next one
-            // wait again.
+            // The time is stored before the answer: a reader that goes away while the kubelet hangs
+            // must not let the next one wait again.
             state.asked = Some(now);
             state.finish((self.ask)().await, Instant::now());
         }
         let answer = state.answer.as_ref().map(|(_, attribution)| Arc::clone(attribution));
-        // A reader that went away took the failure with it.
+        // If there is no failure either, the reader that asked went away.
         answer.ok_or(state.failure.unwrap_or(FailureReason::Timeout))
     }
 

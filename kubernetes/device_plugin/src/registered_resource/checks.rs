@@ -106,14 +106,15 @@ impl<T: Transport> RegisteredResource<T> {
                 }
                 self.set_phase(Phase::WaitingForOtherDaemon, Some(holder));
             }
-            // Nobody can take it without the directory, nor bind a socket, which is reported.
+            // Without the directory, no daemon can take the lock, nor bind a socket, which is
+            // reported.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let text = format!("cannot lock the resource: {error}");
                 if self.log_limiter.should_log(&text, now) {
                     tracing::warn!(resource, %error, "cannot lock the resource");
                 }
-                // A stream is served further, although the lock was lost.
+                // A stream that is open is still served, although the lock was lost.
                 if !self.is_linked {
                     self.wait_for_kubelet(Some(text));
                 }

@@ -12,7 +12,7 @@ use super::v1::status_client::StatusClient;
 use super::v1::{StatusReport, StatusRequest};
 use crate::channel;
 use crate::socket_names::has_prefix;
-use crate::text::ErrorChain;
+use crate::text::error_chain;
 use crate::transport::Transport;
 
 /// How long all queries together may take, so that a probe with a limit of two seconds gets an
@@ -40,7 +40,7 @@ impl StatusError {
     fn of_connect(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::Absent(error),
-            // Linux: too many connections wait to be accepted.
+            // On Linux, too many connections wait to be accepted.
             io::ErrorKind::WouldBlock => Self::Busy,
             _ => Self::Failed(error.to_string()),
         }
@@ -87,9 +87,8 @@ pub async fn query_all<T: Transport>(
 
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
-    let channel = channel::connect(io)
-        .await
-        .map_err(|error| StatusError::Failed(ErrorChain(&error).to_string()))?;
+    let channel =
+        channel::connect(io).await.map_err(|error| StatusError::Failed(error_chain(&error)))?;
     let answer = StatusClient::new(channel).get(StatusRequest {}).await;
     answer.map(tonic::Response::into_inner).map_err(|status| StatusError::of_call(&status))
 }

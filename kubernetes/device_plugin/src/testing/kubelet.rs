@@ -94,9 +94,9 @@ impl<T: Host> KubeletDouble<T> {
         process.check_tasks();
         process.disconnect_all();
         process.kill();
-        // The plugins see it first, as they do when a process ends.
+        // The plugins see the closed connections first, as they do when a process ends.
         tokio::task::yield_now().await;
-        // Fails if the directory was emptied in the meantime.
+        // The removal fails if the directory was emptied in the meantime.
         let _ = self.host.remove(&self.directory.join(KUBELET_SOCKET));
     }
 
@@ -242,7 +242,7 @@ impl<T: Host> KubeletDouble<T> {
 }
 
 async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
-    // `container_manager_windows.go` allocates nothing here.
+    // On Windows, `container_manager_windows.go` allocates nothing when a pod is admitted.
     if process.options.platform == Platform::Linux {
         for container in &pod.containers {
             allocate(process, &pod.name, container).await.map_err(|error| {

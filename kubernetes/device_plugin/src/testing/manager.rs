@@ -55,7 +55,7 @@ pub(crate) struct Saved {
 pub(crate) struct Manager {
     release: Release,
     endpoints: BTreeMap<String, Endpoint>,
-    /// Only from 1.37 on: every connected endpoint, by resource and socket.
+    /// From 1.37 on, every connected endpoint, by resource and socket.
     connected: BTreeMap<String, BTreeMap<PathBuf, Endpoint>>,
     /// The last list of each resource, with the health that the kubelet assumes.
     devices: BTreeMap<String, Vec<Device>>,
@@ -63,7 +63,7 @@ pub(crate) struct Manager {
     listed: Ids,
     /// The devices in use, by resource.
     pub(crate) allocated: BTreeMap<String, Ids>,
-    /// By pod.
+    /// The allocations by pod.
     allocations: BTreeMap<String, PodAllocations>,
     /// A pod, and the devices of its init containers that its next container takes, by resource.
     reusable: (String, BTreeMap<String, Ids>),

@@ -57,7 +57,7 @@ pub enum Inspection {
     Opens,
     /// Files cannot be opened. Only their entries in the directory are known.
     Lists,
-    /// Neither is possible.
+    /// Files can be neither opened nor inspected.
     Fails(io::ErrorKind),
 }
 

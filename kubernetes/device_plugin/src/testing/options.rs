@@ -1,7 +1,8 @@
 //! Which kubelet the double imitates.
 
-/// Which kubelet the double imitates. Use `..Options::default()`: fields may be added.
+/// Which kubelet the double imitates. Change the fields of [`Options::default()`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The Kubernetes releases whose behavior is imitated.
     pub release: Release,
@@ -43,11 +44,11 @@ pub enum Release {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cleanup {
-    /// All sockets, including its own (newer releases).
+    /// The kubelet removes all sockets, including its own (newer releases).
     Sockets,
-    /// Every file except its checkpoint (older releases).
+    /// The kubelet removes every file except its checkpoint (older releases).
     EverythingButCheckpoint,
-    /// Only its own socket (1.31 on Windows, because of a bug).
+    /// The kubelet removes only its own socket (1.31 on Windows, because of a bug).
     OwnSocket,
 }
 

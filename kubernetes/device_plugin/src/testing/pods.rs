@@ -8,7 +8,7 @@ use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PodRequest {
-    /// Unique on the node.
+    /// The name of the pod, which is unique on the node.
     pub name: String,
     /// The containers in the order in which they are created: init containers, then the others.
     pub containers: Vec<ContainerRequest>,
@@ -18,7 +18,7 @@ pub struct PodRequest {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ContainerRequest {
-    /// Unique in the pod.
+    /// The name of the container, which is unique in the pod.
     pub name: String,
     /// Whether it ends before the others start, which then take its devices.
     pub is_init: bool,

@@ -45,7 +45,7 @@ struct Connections {
 /// A connection to the plugin behind a socket. Dropping it closes the connection.
 struct Connection {
     socket: PathBuf,
-    /// `None` until it is established.
+    /// Closes the connection when it is dropped; `None` until the connection is established.
     closer: Option<DropGuard>,
 }
 

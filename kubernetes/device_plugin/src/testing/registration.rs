@@ -43,7 +43,7 @@ pub(crate) async fn serve<T: Transport>(listener: T::Listener, process: Arc<Proc
         Some((accepted.map(|io| ClosableIo::new(io, &close)), listener))
     });
     let service = RegistrationServer::new(Registrar(process));
-    // Ends only if accepting fails, which the tests notice.
+    // The server ends only if accepting fails, which the tests notice.
     let _ = Server::builder().serve_with_incoming(service, connections).await;
 }
 

@@ -1,5 +1,5 @@
-//! Sets who may use a file or a folder on Windows: an access control list that inherits nothing from
-//! the folder above.
+//! Gives a file or a folder on Windows to its owner, with an access control list that inherits nothing
+//! from the folder above.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
 use std::fs::{File, OpenOptions};
@@ -15,11 +15,11 @@ use windows::Win32::Security::Authorization::{
 };
 use windows::Win32::Security::{
     CheckTokenMembership, DACL_SECURITY_INFORMATION, EqualSid, GetTokenInformation, IsWellKnownSid,
-    OBJECT_SECURITY_INFORMATION, OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION,
-    PSECURITY_DESCRIPTOR, PSID, SetKernelObjectSecurity, TOKEN_USER, TokenUser, WinLocalSystemSid,
+    OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID,
+    SetKernelObjectSecurity, TOKEN_USER, TokenUser, WinLocalSystemSid,
 };
 use windows::Win32::Storage::FileSystem::{
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC, WRITE_OWNER,
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC,
 };
 use windows::core::{BOOL, PCWSTR, w};
 
@@ -28,13 +28,6 @@ use crate::unix_sockets::bound_file::owned_by_another;
 /// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
 const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
-
-/// Full access for SYSTEM and for Administrators, who own it. Everyone else reads and executes,
-/// including processes in a sandbox, which belong to ALL APPLICATION PACKAGES (S-1-15-2-1) or ALL
-/// RESTRICTED APPLICATION PACKAGES (S-1-15-2-2). Files in a folder inherit this.
-const PROGRAMS: PCWSTR =
-    w!("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FRFX;;;WD)(A;OICI;FRFX;;;S-1-15-2-1)\
-     (A;OICI;FRFX;;;S-1-15-2-2)");
 
 /// Gives a file or a folder to its owner and to the administrators, and to nobody else.
 ///
@@ -55,15 +48,17 @@ pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     if !is_member.as_bool() && !is_system.as_bool() && !is_own_account(owner)? {
         return Err(owned_by_another(path));
     }
-    set(path, OWNER_ONLY, DACL_SECURITY_INFORMATION)
+    set(path, OWNER_ONLY)
 }
 
 /// Whether this process runs as the account. Wine's `CheckTokenMembership` knows only the groups.
 fn is_own_account(account: PSID) -> io::Result<bool> {
-    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
+    // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
     let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
-    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // is not closed.
     let token = HANDLE(std::ptr::without_provenance_mut(usize::MAX - 3));
     let user = Some(buffer.as_mut_ptr().cast());
     // SAFETY: the buffer is writable and has this size.
@@ -74,22 +69,11 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
     Ok(unsafe { EqualSid(user, account) }.is_ok())
 }
 
-/// Lets every process read and execute a file or the files of a folder, and only administrators
-/// change them.
-///
-/// # Errors
-/// The path does not exist, or this account may not change its access rights or owner.
-pub fn share_programs(path: &Path) -> io::Result<()> {
-    set(path, PROGRAMS, OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION)
-}
-
-/// Replaces these parts of what protects a file or a folder.
-fn set(path: &Path, text: PCWSTR, parts: OBJECT_SECURITY_INFORMATION) -> io::Result<()> {
-    let changes_owner = parts.contains(OWNER_SECURITY_INFORMATION);
-    let owner = if changes_owner { WRITE_OWNER.0 } else { 0 };
-    let file = open(path, WRITE_DAC.0 | owner)?;
+/// Replaces the access control list of a file or a folder.
+fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
+    let file = open(path, WRITE_DAC.0)?;
     let descriptor = Descriptor::new(text)?;
-    let parts = parts | PROTECTED_DACL_SECURITY_INFORMATION;
+    let parts = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
     let handle = HANDLE(file.as_raw_handle());
     // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
     unsafe { SetKernelObjectSecurity(handle, parts, descriptor.0) }?;

@@ -102,7 +102,8 @@ mod tests {
         assert_eq!(opened_or_listed(Ok(opened), unused).unwrap(), Some(opened));
         let missing = Err(Error::from(ErrorKind::NotFound));
         assert_eq!(opened_or_listed(missing, unused).unwrap(), None);
-        // ERROR_NO_SUCH_DEVICE, which some implementations of Win32 return for every socket.
+        // 433 is `ERROR_NO_SUCH_DEVICE`, which some implementations of Win32 return for every
+        // socket.
         let cannot_open = || Err(Error::from_raw_os_error(433));
         assert_eq!(opened_or_listed(cannot_open(), || Ok(Some(listed))).unwrap(), Some(listed));
         assert_eq!(opened_or_listed(cannot_open(), || Ok(None)).unwrap(), None);

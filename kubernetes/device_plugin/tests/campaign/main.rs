@@ -79,12 +79,10 @@ async fn run(seed: u64, rounds: u64) -> simulation::Totals {
     let mut rng = Rng::with_seed(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
-    let options = Options {
-        release: releases[usize::try_from(seed % 3).unwrap()],
-        cleanup: *rng.choice(&cleanups).unwrap(),
-        shuffled: Some(seed),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.release = releases[usize::try_from(seed % 3).unwrap()];
+    options.cleanup = *rng.choice(&cleanups).unwrap();
+    options.shuffled = Some(seed);
     let mut simulation = Simulation::new(options, rng).await;
     let tasks = simulation::tasks();
     let mut held = Vec::with_capacity(usize::try_from(rounds).unwrap());

@@ -39,11 +39,9 @@ async fn run(seed: u64, rounds: u64) {
     let directory = parent.path().join("device-plugins");
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
-    let options = Options {
-        release: *rng.choice(&releases).unwrap(),
-        cleanup: *rng.choice(&cleanups).unwrap(),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.release = *rng.choice(&releases).unwrap();
+    options.cleanup = *rng.choice(&cleanups).unwrap();
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
     let resources: Vec<Arc<dyn Resource>> =
         vec![Devices::new(NAMES[0], "a", 3), Devices::new(NAMES[1], "b", 3)];
@@ -95,7 +93,7 @@ async fn inject_fault(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDoub
         }
         2 | 3 => {
             if let Some(socket) = rng.choice(own_sockets(directory)) {
-                // The plugin may have replaced it in the meantime.
+                // The plugin may have replaced the socket in the meantime.
                 let _ = std::fs::remove_file(&socket);
             }
         }

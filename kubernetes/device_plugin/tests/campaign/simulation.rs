@@ -60,11 +60,11 @@ pub(crate) fn tasks() -> usize {
 
 /// An open connection of a client that is not a kubelet.
 enum OtherClient {
-    /// Reads from its stream occasionally.
+    /// A client that reads from its stream occasionally.
     Reader { _caller: Caller, stream: Box<Streaming<ListAndWatchResponse>> },
-    /// Has called `ListAndWatch` and never reads.
+    /// A client that has called `ListAndWatch` and never reads.
     Stuck { _caller: Caller, _stream: Box<Streaming<ListAndWatchResponse>> },
-    /// Has sent data that is not HTTP/2, or is incomplete.
+    /// A client that has sent data that is not HTTP/2, or is incomplete.
     Garbage { _stream: DuplexStream },
 }
 
@@ -121,7 +121,8 @@ impl Simulation {
             self.kubelet.kill();
         }
         self.kubelet.start_again().unwrap();
-        // Long enough for delayed answers to arrive and for idle connections to be closed.
+        // Two minutes are enough for delayed answers to arrive and for idle connections to be
+        // closed.
         sleep(Duration::from_mins(2)).await;
     }
 

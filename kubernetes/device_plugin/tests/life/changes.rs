@@ -22,7 +22,8 @@ fn serve(plugin: &Plugin, resources: &[&Arc<Devices>]) {
 async fn started(release: Release) -> (Node, Arc<Devices>, KubeletDouble<InMemory>, Plugin) {
     let mut node = Node::new();
     let gpus = node.add(GPU, "gpu", 2);
-    let options = Options { release, ..Options::default() };
+    let mut options = Options::default();
+    options.release = release;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -115,7 +116,7 @@ async fn notes_are_reported_and_change_no_stream() {
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 
-/// No kubelet and no operating system would accept them later.
+/// Neither a kubelet nor an operating system would accept these names later.
 #[tokio::test(start_paused = true)]
 async fn invalid_names_end_the_plugin() {
     let path = format!("{DIRECTORY}/{}-9999999999999.sock", "x".repeat(57));

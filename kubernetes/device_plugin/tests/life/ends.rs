@@ -45,7 +45,7 @@ async fn shutdown_closes_streams_with_a_reason_and_removes_everything() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_does_not_end_delays_the_shutdown_by_less_than_two_seconds() {
     let mut node = Node::new();
-    // More than the 2 MiB that a client accepts before it reads.
+    // The list is longer than the 2 MiB that a client accepts before it reads.
     let devices = node.add(GPU, "gpu", 150_000);
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
     let plugin = node.run();

@@ -19,7 +19,8 @@ async fn node_on(
 ) -> (Node, Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", count);
-    let options = Options { platform, ..Options::default() };
+    let mut options = Options::default();
+    options.platform = platform;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -83,7 +84,8 @@ async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
     let devices = node.add(GPU, "gpu", 1);
     devices.requires_start.store(true, Ordering::Relaxed);
     devices.refuses_start.store(true, Ordering::Relaxed);
-    let options = Options { platform: Platform::Linux, ..Options::default() };
+    let mut options = Options::default();
+    options.platform = Platform::Linux;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let _plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -139,7 +141,8 @@ async fn which_of_two_resources_keeps_its_device_is_undefined() {
         let mut node = Node::new();
         node.add("example.com/a", "a", 1);
         node.add("example.com/b", "b", 1);
-        let options = Options { shuffled: Some(seed), ..Options::default() };
+        let mut options = Options::default();
+        options.shuffled = Some(seed);
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let _plugin = node.run();
         kubelet.wait_for_lists(&["example.com/a", "example.com/b"]).await;

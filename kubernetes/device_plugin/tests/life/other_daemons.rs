@@ -111,7 +111,8 @@ async fn removes_only_stale_sockets() {
     drop(node.host.bind(&path("gpu-x.sock")).unwrap());
     drop(node.host.bind(&path("other-1.sock")).unwrap());
     let _alive = node.host.bind(&path("gpu-2.sock")).unwrap();
-    let options = Options { cleanup: Cleanup::OwnSocket, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
     within(Duration::from_millis(100), &plugin, Readiness::is_ready).await;
@@ -190,7 +191,8 @@ async fn a_second_daemon_waits_for_the_lock_of_the_host() {
     }
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
-    let options = Options { cleanup: Cleanup::EverythingButCheckpoint, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = Cleanup::EverythingButCheckpoint;
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
     let run = || -> Plugin {
         let gpus: std::sync::Arc<dyn Resource> = Devices::new(GPU, "gpu", 2);

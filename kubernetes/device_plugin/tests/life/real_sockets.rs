@@ -23,7 +23,8 @@ fn sockets(directory: &Path) -> Vec<PathBuf> {
 }
 
 async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets>, Plugin) {
-    let options = Options { cleanup, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = cleanup;
     let kubelet = KubeletDouble::start(UnixSockets, directory, options).unwrap();
     let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 4);
     let plugin = Plugin::run(UnixSockets, directory, vec![resource]);
@@ -76,7 +77,8 @@ async fn recovers_from_deleted_sockets_and_directories() {
         timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
     }
     std::fs::remove_dir_all(&directory).unwrap();
-    // Long enough to notice it. On a busy host, what would go wrong may not happen until then.
+    // Two seconds are enough to notice that the directory is missing. On a busy host, what would go
+    // wrong may not happen until then.
     sleep(Duration::from_secs(2)).await;
     assert_eq!(kubelet.resources()[0].allocatable, 4);
     kubelet.restart().await.unwrap();

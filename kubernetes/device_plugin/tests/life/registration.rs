@@ -67,7 +67,9 @@ async fn registers_again_after_every_kind_of_restart() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
             let node = node();
-            let options = Options { release, cleanup, ..Options::default() };
+            let mut options = Options::default();
+            options.release = release;
+            options.cleanup = cleanup;
             let mut kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
             let plugin = node.run();
             ready_within(&plugin, SECOND).await;
@@ -108,7 +110,8 @@ async fn does_not_change_a_settled_registration() {
 async fn replaces_and_registers_a_deleted_socket() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let options = Options { release, ..Options::default() };
+        let mut options = Options::default();
+        options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let plugin = node.run();
         ready_within(&plugin, SECOND).await;
@@ -256,7 +259,8 @@ async fn registers_again_after_a_kubelet_stopped_during_registration() {
 async fn accepts_an_answer_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let options = Options { release, ..Options::default() };
+        let mut options = Options::default();
+        options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let late = RegisterFault::AnswerLate(Duration::from_secs(40));
         kubelet.set_faults(Faults { register: late, ..Faults::default() });
@@ -287,7 +291,8 @@ async fn registers_with_a_kubelet_that_acts_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         for seconds in [14, 16, 29, 31] {
             let node = node();
-            let options = Options { release, ..Options::default() };
+            let mut options = Options::default();
+            options.release = release;
             let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
             let late = RegisterFault::ActLate(Duration::from_secs(seconds));
             kubelet.set_faults(Faults { register: late, ..Faults::default() });
@@ -328,7 +333,7 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
     let registrations = kubelet.registrations(GPU);
     assert!((8..12).contains(&registrations), "{registrations}");
     kubelet.set_faults(Faults::default());
-    // The longest delay.
+    // 30 s is the longest delay between two attempts.
     ready_within(&plugin, 31 * SECOND).await;
     assert_eq!(sockets(&node.host).len(), 1);
 }
@@ -339,7 +344,8 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
 async fn stays_registered_after_a_rolling_update() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let options = Options { release, ..Options::default() };
+        let mut options = Options::default();
+        options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let old = node.run();
         ready_within(&old, SECOND).await;
@@ -358,7 +364,7 @@ async fn registers_several_resources() {
     let mut node = Node::new();
     let names: Vec<String> = (0..5).map(|n| format!("example.com/gpu-{n}")).collect();
     for name in &names {
-        // One prefix for all, as for resource rules of one driver model.
+        // All resources have one prefix, as those of one driver model have.
         node.add(name, "gpu", 3);
     }
     let mut kubelet = kubelet(&node);

@@ -180,7 +180,7 @@ async fn closes_invalid_and_incomplete_connections() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let settings = [preface, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
-    // A HEADERS frame with a length beyond its data.
+    // The HEADERS frame has a length beyond its data.
     let cut = [&settings[..], &[0, 0, 100, 1, 4, 0, 0, 0, 1]].concat();
     for bytes in [
         b"".as_slice(),
@@ -210,8 +210,8 @@ async fn idle_connections_do_not_block_the_kubelet() {
     for _ in 0..100 {
         idle.push(raw(&node.host, b"").await);
     }
-    let options =
-        Options { cleanup: device_plugin::testing::Cleanup::OwnSocket, ..Options::default() };
+    let mut options = Options::default();
+    options.cleanup = device_plugin::testing::Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
     assert!(ready.is_ok());

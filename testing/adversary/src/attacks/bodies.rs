@@ -60,7 +60,7 @@ async fn call(mut client: Channel) {
         .body(Body::new(body))
         .expect("the request is valid");
     if std::future::poll_fn(|cx| client.poll_ready(cx)).await.is_ok() {
-        // The daemon refuses the call, closes the connection, or the attack ends.
+        // The daemon refuses the call or closes the connection, or the attack ends.
         let _ = client.call(request).await;
     }
 }
@@ -84,7 +84,7 @@ impl http_body::Body for Unfinished {
             return Poll::Ready(Some(Ok(Frame::data(prefix))));
         }
         if self.left == 0 {
-            // Never woken: the last byte never arrives.
+            // The task is never woken, because the last byte never arrives.
             return Poll::Pending;
         }
         let length = self.left.min(CHUNK);

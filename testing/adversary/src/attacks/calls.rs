@@ -17,13 +17,13 @@ const MESSAGE: usize = 8 * 1024;
 pub(super) fn large(target: &Target) -> Result<u64> {
     use Method::{Allocate, GetPreferredAllocation};
     let unknown: Vec<String> = (100_000..500_000).map(|n| format!("x{n}")).collect();
-    let slot = target.slots[..1].to_vec();
-    let one = allocate_request(&slot, 1).len();
+    let replica = target.replicas[..1].to_vec();
+    let one = allocate_request(&replica, 1).len();
     let requests = [
-        (GetPreferredAllocation, preferred(&target.slots, target.slots.len())),
+        (GetPreferredAllocation, preferred(&target.replicas, target.replicas.len())),
         (GetPreferredAllocation, preferred(&unknown, 1)),
-        (Allocate, allocate_request(&slot, LONGEST / one)),
-        (Allocate, allocate_request(&target.slots[..2048], 16)),
+        (Allocate, allocate_request(&replica, LONGEST / one)),
+        (Allocate, allocate_request(&target.replicas[..2048], 16)),
     ];
     repeat(target, &requests)
 }
@@ -40,7 +40,7 @@ pub(super) fn log_injection(target: &Target) -> Result<u64> {
     repeat(target, &ids.iter().map(request).collect::<Vec<_>>())
 }
 
-/// An encoded request for `size` of the available slots.
+/// An encoded request for `size` of the available replicas.
 pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
     let container = ContainerPreferredAllocationRequest {
         available_device_ids: available.to_vec(),

@@ -129,14 +129,15 @@ async fn wait_for_folder(plugin: &mut RawPlugin, target: &Target, folder: &str) 
     }
 }
 
-/// Allocates the first slot of each of these GPUs for one container.
+/// Allocates the first replica of each of these GPUs for one container.
 async fn allocate(
     plugin: &mut RawPlugin,
     target: &Target,
     gpus: &[usize],
 ) -> Result<ContainerAllocateResponse> {
-    let slots = gpus.iter().map(|gpu| target.slots[target.slots.len() / GPUS * gpu].clone());
-    let request: Bytes = allocate_request(&slots.collect::<Vec<_>>(), 1);
+    let replicas =
+        gpus.iter().map(|gpu| target.replicas[target.replicas.len() / GPUS * gpu].clone());
+    let request: Bytes = allocate_request(&replicas.collect::<Vec<_>>(), 1);
     let answer = plugin.call(Method::Allocate, request).await?;
     let mut answer = AllocateResponse::decode(answer)?;
     answer.container_responses.pop().context("no container in the answer")

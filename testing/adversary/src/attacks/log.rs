@@ -6,9 +6,9 @@ use daemon_bed::Method;
 use super::calls::preferred;
 use crate::target::{Target, block_on};
 
-/// How many slots a call names. Its line in the debug log is longer than 10 KiB, so some calls
+/// How many replicas a call names. Its line in the debug log is longer than 10 KiB, so some calls
 /// fill a pipe, which holds 64 KiB.
-const SLOTS: usize = 256;
+const REPLICAS: usize = 256;
 
 /// How many calls at least fill the pipe.
 const CALLS: u64 = 20;
@@ -17,7 +17,7 @@ const CALLS: u64 = 20;
 pub(super) fn calls(target: &Target) -> Result<u64> {
     block_on(async {
         let mut plugin = target.plugin().await?;
-        let request = preferred(&target.slots[..SLOTS], SLOTS);
+        let request = preferred(&target.replicas[..REPLICAS], REPLICAS);
         let mut count = 0;
         while target.goes_on(count) || count < CALLS {
             plugin.call(Method::GetPreferredAllocation, request.clone()).await?;

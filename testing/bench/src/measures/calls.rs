@@ -15,11 +15,11 @@ use super::group::{AppliesTo, Effort, Group, Row};
 
 /// Eight GPUs, from exclusive use to 1,024 replicas, and from one file to 16 files.
 const SHAPES: [Shape; 5] = [
-    Shape { slots: 128, files: 1 },
-    Shape { slots: 128, files: 4 },
-    Shape { slots: 8, files: 16 },
-    Shape { slots: 128, files: 16 },
-    Shape { slots: 8192, files: 16 },
+    Shape { replicas: 128, files: 1 },
+    Shape { replicas: 128, files: 4 },
+    Shape { replicas: 8, files: 16 },
+    Shape { replicas: 128, files: 16 },
+    Shape { replicas: 8192, files: 16 },
 ];
 
 /// The number of pairs of calls in a round. The ratio of a round's medians is one value.
@@ -36,8 +36,8 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     Ok(Group {
         title: "Allocate compared with an empty call",
         how: "One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one \
-              slot alternate, and each `Allocate` requests the next slot. The time ends when the \
-              bytes of the answer are received. The ratio is the ratio of the medians of 1,000 \
+              replica alternate, and each `Allocate` requests the next replica. The time ends when \
+              the bytes of the answer are received. The ratio is the ratio of the medians of 1,000 \
               pairs.",
         rows,
     })
@@ -47,16 +47,16 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
     let node = Node::new(shape)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    let list = kubelet.list(RESOURCE, shape.slots).await?;
+    let list = kubelet.list(RESOURCE, shape.replicas).await?;
     let mut plugin = RawPlugin::new(list.connection);
-    let mut slots = list.healthy.iter().cycle();
+    let mut replicas = list.healthy.iter().cycle();
     let (mut empty, mut allocate, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     // The first round is a warm-up and is not counted.
     for round in 0..=rounds {
         let mut this_round = (Vec::new(), Vec::new());
-        for slot in slots.by_ref().take(PAIRS) {
+        for replica in replicas.by_ref().take(PAIRS) {
             this_round.0.push(time_empty(&mut plugin).await?);
-            this_round.1.push(time_allocate(&mut plugin, slot, shape.files).await?);
+            this_round.1.push(time_allocate(&mut plugin, replica, shape.files).await?);
         }
         if round > 0 {
             let medians = (Sample::new(this_round.0.clone()), Sample::new(this_round.1.clone()));
@@ -67,7 +67,7 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
         }
     }
     let files = if shape.files == 1 { "file" } else { "files" };
-    let of = |call: &str| format!("{call}, {} slots, {} {files}", shape.slots, shape.files);
+    let of = |call: &str| format!("{call}, {} replicas, {} {files}", shape.replicas, shape.files);
     Ok(vec![
         Row::new(of("empty call"), "µs", empty)?,
         Row::new(of("Allocate"), "µs", allocate)?,
@@ -81,20 +81,21 @@ async fn time_empty(plugin: &mut RawPlugin) -> Result<f64> {
     Ok(microseconds(start.elapsed()))
 }
 
-async fn time_allocate(plugin: &mut RawPlugin, slot: &str, files: usize) -> Result<f64> {
-    let container = ContainerAllocateRequest { devices_ids: vec![slot.to_owned()] };
+async fn time_allocate(plugin: &mut RawPlugin, replica: &str, files: usize) -> Result<f64> {
+    let container = ContainerAllocateRequest { devices_ids: vec![replica.to_owned()] };
     let request = AllocateRequest { container_requests: vec![container] }.encode_to_vec().into();
     let start = Instant::now();
     let answer = plugin.call(Method::Allocate, request).await;
     let time = start.elapsed();
-    let answer = answer.with_context(|| format!("cannot allocate slot {slot}"))?;
+    let answer = answer.with_context(|| format!("cannot allocate replica {replica}"))?;
     let [container] = &*AllocateResponse::decode(answer)?.container_responses else {
-        bail!("the answer for slot {slot} does not have exactly one container");
+        bail!("the answer for replica {replica} does not have exactly one container");
     };
     let (devices, mounts) = (container.devices.len(), container.mounts.len());
     ensure!(
         (devices, mounts) == (1, files),
-        "the answer for slot {slot} has {devices} devices and {mounts} mounts, expected 1 and {files}"
+        "the answer for replica {replica} has {devices} devices and {mounts} mounts, expected 1 \
+         and {files}"
     );
     Ok(microseconds(time))
 }

@@ -34,7 +34,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     {
         for shape in [SHARED, MANY] {
             let values = measure_shape(program, shape, changed, effort.times(20)).await?;
-            let row = Row::new(format!("{name}, {} slots", shape.slots), "ms", values)?;
+            let row = Row::new(format!("{name}, {} replicas", shape.replicas), "ms", values)?;
             rows.push(row.within(LIMIT, AppliesTo::Percentile99));
         }
     }
@@ -57,7 +57,7 @@ async fn measure_shape(
     let node = Node::new(shape)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, shape.slots).await?;
+    kubelet.list(RESOURCE, shape.replicas).await?;
     let mut values = Vec::new();
     for n in 0..times {
         sleep(Duration::from_millis(PAUSE_MS + n as u64 * PHASE_MS % 1000)).await;
@@ -69,19 +69,19 @@ async fn measure_shape(
     Ok(values)
 }
 
-/// Makes a change, and in every second round the reverse one. Returns how many slots are healthy
+/// Makes a change, and in every second round the reverse one. Returns how many replicas are healthy
 /// then.
 fn change(node: &Node, shape: Shape, changed: Changed, round: usize) -> Result<usize> {
-    let replicas = shape.slots / GPUS;
+    let per_gpu = shape.replicas / GPUS;
     match (changed, round % 2) {
         (Changed::Host, 0) => node.set_host(FirstGpu::Unhealthy)?,
         (Changed::Host, _) => node.set_host(FirstGpu::Healthy)?,
-        (Changed::Configuration, 0) => node.set_replicas(replicas - 1)?,
-        (Changed::Configuration, _) => node.set_replicas(replicas)?,
+        (Changed::Configuration, 0) => node.set_replicas(per_gpu - 1)?,
+        (Changed::Configuration, _) => node.set_replicas(per_gpu)?,
     }
     Ok(match (changed, round % 2) {
-        (Changed::Host, 0) => shape.slots - replicas,
-        (Changed::Configuration, 0) => shape.slots - GPUS,
-        (Changed::Host | Changed::Configuration, _) => shape.slots,
+        (Changed::Host, 0) => shape.replicas - per_gpu,
+        (Changed::Configuration, 0) => shape.replicas - GPUS,
+        (Changed::Host | Changed::Configuration, _) => shape.replicas,
     })
 }

@@ -23,7 +23,7 @@ const NAMES: u32 = 20;
 
 pub(super) fn measure(effort: Effort) -> Result<Group> {
     let preferred = Row::new(
-        format!("preferred allocation of {0} from {0} slots", MANY.slots),
+        format!("preferred allocation of {0} from {0} replicas", MANY.replicas),
         "ms",
         preferred(effort)?,
     )?;
@@ -31,7 +31,7 @@ pub(super) fn measure(effort: Effort) -> Result<Group> {
     Ok(Group {
         title: "Decisions for large nodes",
         how: "Called in the measuring program, which is built as the release program is: the \
-              preferred allocation of all slots of eight GPUs, and the device set that follows \
+              preferred allocation of all replicas of eight GPUs, and the device set that follows \
               when a node with 1,000 adapters and 100 rules is read again.",
         rows: vec![
             preferred.within(50.0, AppliesTo::Percentile99),
@@ -42,13 +42,13 @@ pub(super) fn measure(effort: Effort) -> Result<Group> {
 
 fn preferred(effort: Effort) -> Result<Vec<f64>> {
     const GPUS: u32 = 8;
-    let catalog = catalog(&format!("multitenancy: {}", MANY.slots / GPUS as usize))?;
+    let catalog = catalog(&format!("multitenancy: {}", MANY.replicas / GPUS as usize))?;
     let set = DeviceSet::next(None, catalog.offer(&host(GPUS)?), Moment::default());
     let resource = &set.resources[0];
-    let slots: Vec<String> = resource.replicas().map(|slot| slot.id.to_string()).collect();
+    let replicas: Vec<String> = resource.replicas().map(|replica| replica.id.to_string()).collect();
     let choose = || {
         let started = Instant::now();
-        black_box(preferred_allocation(resource, &slots, &[], slots.len()))?;
+        black_box(preferred_allocation(resource, &replicas, &[], replicas.len()))?;
         Ok(milliseconds(started.elapsed()))
     };
     (0..effort.times(100)).map(|_| choose()).collect()

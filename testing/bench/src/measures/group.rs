@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use daemon_bed::{Sample, Shape};
 
 /// The shape for most budgets: eight GPUs with 16 replicas each.
-pub(super) const SHARED: Shape = Shape { slots: 128, files: 16 };
+pub(super) const SHARED: Shape = Shape { replicas: 128, files: 16 };
 
 /// Eight GPUs with the most replicas.
-pub(super) const MANY: Shape = Shape { slots: 8192, files: 16 };
+pub(super) const MANY: Shape = Shape { replicas: 8192, files: 16 };
 
 /// How long to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

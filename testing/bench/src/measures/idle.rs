@@ -21,7 +21,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     let node = Node::new(SHARED)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.slots).await?;
+    kubelet.list(RESOURCE, SHARED.replicas).await?;
     sleep(SETTLED).await;
     let period = match effort {
         Effort::Full => Duration::from_secs(10),

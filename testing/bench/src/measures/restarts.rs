@@ -54,14 +54,14 @@ async fn restarts(program: &Path, cleanup: Cleanup, times: usize) -> Result<Vec<
     let node = Node::new(SHARED)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.slots).await?;
+    kubelet.list(RESOURCE, SHARED.replicas).await?;
     let mut values = Vec::new();
     for n in 0..times {
         drop(kubelet);
         sleep(pause(n)).await;
         remove(&node, |name| cleanup == Cleanup::AllSockets || name == KUBELET_SOCKET)?;
         kubelet = MinimalKubelet::start(&node.directory())?;
-        let list = kubelet.list(RESOURCE, SHARED.slots).await?;
+        let list = kubelet.list(RESOURCE, SHARED.replicas).await?;
         values.push(milliseconds(list.received_at.duration_since(kubelet.listening_since)));
     }
     Ok(values)
@@ -71,13 +71,13 @@ async fn deleted_sockets(program: &Path, times: usize) -> Result<Vec<f64>> {
     let node = Node::new(SHARED)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.slots).await?;
+    kubelet.list(RESOURCE, SHARED.replicas).await?;
     let mut values = Vec::new();
     for n in 0..times {
         sleep(pause(n)).await;
         remove(&node, |name| name != KUBELET_SOCKET)?;
         let deleted = Instant::now();
-        let list = kubelet.list(RESOURCE, SHARED.slots).await?;
+        let list = kubelet.list(RESOURCE, SHARED.replicas).await?;
         values.push(milliseconds(list.received_at.duration_since(deleted)));
     }
     Ok(values)

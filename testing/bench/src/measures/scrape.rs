@@ -50,7 +50,7 @@ async fn scrapes(program: &Path, effort: Effort) -> Result<(Vec<f64>, Vec<f64>)>
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let listen = format!("--listen={address}");
     let program = Program::start_with(program, &node, &[&listen], Stdio::null())?;
-    kubelet.list(RESOURCE, SHARED.slots).await?;
+    kubelet.list(RESOURCE, SHARED.replicas).await?;
     sleep(PAUSE).await;
     let (mut cpu, mut resident) = (Vec::new(), Vec::new());
     for _ in 0..effort.times(40) {
@@ -82,12 +82,12 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
     let name = resource.spec.name.to_string();
     let telemetry: BTreeMap<Luid, Telemetry> =
         resource.entries().iter().map(|entry| (entry.device.luid, telemetry())).collect();
-    let holder = |slot: devices::Replica| Holder {
+    let holder = |replica: devices::Replica| Holder {
         resource: name.clone(),
-        slot: slot.id.to_string(),
+        replica: replica.id.to_string(),
         namespace: "namespace".to_owned(),
-        pod: format!("pod-of-{}", slot.id.device),
-        pod_uid: Some(format!("uid-of-{}", slot.id.device)),
+        pod: format!("pod-of-{}", replica.id.device),
+        pod_uid: Some(format!("uid-of-{}", replica.id.device)),
         container: "container".to_owned(),
         outdated: false,
     };

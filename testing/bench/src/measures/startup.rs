@@ -31,13 +31,13 @@ async fn measure_shape(program: &Path, shape: Shape, times: usize) -> Result<Vec
         let node = Node::new(shape)?;
         let mut kubelet = MinimalKubelet::start(&node.directory())?;
         let program = Program::start(program, &node)?;
-        let list = kubelet.list(RESOURCE, shape.slots).await?;
+        let list = kubelet.list(RESOURCE, shape.replicas).await?;
         starts.push(milliseconds(list.received_at.duration_since(program.started)));
         sleep(SETTLED).await;
         resident.extend(program.resident());
         peak.extend(program.peak());
     }
-    let of = |what: &str| format!("{what}, {} slots", shape.slots);
+    let of = |what: &str| format!("{what}, {} replicas", shape.replicas);
     let within = |row: Row, limit, applies_to| match shape {
         SHARED => row.within(limit, applies_to),
         _ => row,

@@ -75,7 +75,7 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
     let children = [&launcher[..], &timer, &NOTHING].concat();
     let version = [&timer[..], &[LAUNCHER, "--version"]].concat();
     let [mut direct, mut through, mut own, mut idle, mut attach] = [const { Vec::new() }; 5];
-    // In turns, so that a change of the machine's load affects all.
+    // The programs run in turns, so that a change of the machine's load affects all.
     for _ in 0..effort.times(20) {
         let without = programs.times(&plain)?.median();
         let with = programs.times(&visible)?.median();

@@ -32,7 +32,7 @@ const REGISTRY: u32 = 48;
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) adapters: Vec<Adapter>,
-    /// It knows neither `ENUM_ADAPTERS_3` nor adapters that only compute.
+    /// The driver knows neither `ENUM_ADAPTERS_3` nor adapters that only compute.
     pub(crate) is_old: bool,
     /// The error of opening the device.
     pub(crate) open_error: Option<i32>,

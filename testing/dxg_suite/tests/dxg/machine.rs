@@ -54,7 +54,7 @@ impl Machine {
                 fs::write(folder.join(file), "").unwrap();
             }
         }
-        // The file is that of no driver: the kernel would answer each ioctl with ENOTTY.
+        // The file belongs to no driver: the kernel would answer each ioctl with ENOTTY.
         File::create(machine.path("dev/dxg")).unwrap();
         fs::copy(inventory, machine.path("inventory.yaml")).unwrap();
         let turn = STARTS.lock().unwrap();
@@ -64,7 +64,7 @@ impl Machine {
         machine.driver.change(|state| state.adapters = adapters);
         let version = machine.spawn(&["--version"]).map(|mut program| program.wait());
         let Err(error) = version else { return Some(machine) };
-        // Not `eprintln!`, whose text the test harness hides when the test passes.
+        // This is not `eprintln!`, whose text the test harness hides when the test passes.
         let _ =
             writeln!(io::stderr(), "skipped: cannot answer the program's system calls: {error}");
         None

@@ -126,7 +126,7 @@ fn check(result: c_long) -> io::Result<c_long> {
 fn answer_calls(listener: &OwnedFd, driver: &Arc<Driver>) {
     while let Some(call) = next_call(listener) {
         if c_long::from(call.data.nr) == libc::SYS_ioctl {
-            // Some of them hang.
+            // Some calls hang, so each has a thread.
             let (listener, driver) = (listener.try_clone().unwrap(), Arc::clone(driver));
             thread::spawn(move || {
                 let [_, number, request, ..] = call.data.args;

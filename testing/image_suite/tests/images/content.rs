@@ -131,7 +131,7 @@ fn the_image_runs_on_every_windows_and_has_labels() {
     for key in ["title", "version", "revision", "created", "licenses", "source", "description"] {
         assert!(labels[format!("org.opencontainers.image.{key}")].is_string(), "{key}: {labels}");
     }
-    // The owner is that of the place where the image is built, and nobody else.
+    // The source is the repository whose workflow builds the image.
     assert_eq!(labels["org.opencontainers.image.source"], "https://github.com/Owner/Plugin");
     builder.build(0, &[]);
     let labels = builder.layout(PLUGIN).config()["config"]["Labels"].clone();
@@ -190,11 +190,11 @@ fn readers_of_hives_find_an_empty_root() {
         assert!(xml.contains("<node name=\"R\" root=\"1\""), "{name}: {xml}");
         let keys = run(Command::new("reglookup").arg("-s").arg(&path));
         let [_, root] = keys.lines().collect::<Vec<_>>()[..] else { panic!("{name}: {keys}") };
-        // With its owner and its group.
+        // The root has an owner and a group.
         assert!(root.starts_with("/,KEY,"), "{name}: {keys}");
         assert!(root.contains("S-1-5-32-544,S-1-5-18"), "{name}: {keys}");
     }
-    // The readers find faults.
+    // The readers find faults in a damaged hive.
     let path = folder.path().join(HIVE_FOLDER).join(HIVES[0]);
     let mut bytes = fs::read(&path).unwrap();
     bytes[0x1000] = 0;

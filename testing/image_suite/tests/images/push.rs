@@ -58,7 +58,7 @@ fn push_and_pull_keep_every_digest() {
 fn containerd_imports_and_pulls_the_images() {
     let registry = Registry::start(Access::Everybody);
     let containerd = Containerd::start();
-    // It unpacks only images of its own system.
+    // containerd unpacks only images of its own system.
     let unpack = ["--snapshotter", "native"];
     for (image, platform, option, unpack) in [
         (PLUGIN, "windows/amd64", None, &["--no-unpack"][..]),
@@ -91,7 +91,7 @@ fn a_tag_of_another_image_is_kept_without_replace() {
     let arguments = ["--plain-http", "--push", &target];
     builder.build(1, &arguments);
     let first = builder.layout(PLUGIN).digest();
-    // The same image again changes nothing.
+    // Pushing the same image again changes nothing.
     builder.build(1, &arguments);
     let error = builder.error(2, &arguments);
     let second = builder.layout(PLUGIN).digest();

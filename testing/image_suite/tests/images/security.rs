@@ -42,7 +42,7 @@ fn sddl(bytes: &[u8]) -> String {
             ref other => panic!("unknown account {other:?}"),
         }
     };
-    // Self-relative, with an access list, and without an audit list.
+    // The descriptor is self-relative, with an access list, and without an audit list.
     assert_eq!((number(0, 1), number(2, 2), number(12, 4)), (1, 0x8004, 0));
     let mut text = format!("O:{}G:{}D:", account(number(4, 4)), account(number(8, 4)));
     let list = number(16, 4);

@@ -17,13 +17,14 @@ const SYSTEM: [&str; 17] = [
     "bcrypt.dll",
     "bcryptprimitives.dll",
     "combase.dll",
-    // Those of `schannel`, with which the client of the API server reads the machine's certificates.
-    // Only the program for the host imports them.
+    // `schannel` imports these, with which the client of the API server reads the machine's
+    // certificates. Only the program for the host imports them.
     "crypt32.dll",
     "kernel32.dll",
-    // The transactions of `windows-registry`, which nothing uses; only an optimized program lacks them.
+    // `windows-registry` imports this for transactions, which nothing uses; only an optimized
+    // program lacks it.
     "ktmw32.dll",
-    // The C library of Windows' own programs, which MinGW uses.
+    // This is the C library of Windows' own programs, which MinGW uses.
     "msvcrt.dll",
     "ncrypt.dll",
     "ntdll.dll",

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::host::Host;
 use super::paths::{fixture, windows_build};
 
-/// For hangs: longer than the daemon takes to notice any change on a slow machine.
+/// The limit for hangs: longer than the daemon takes to notice any change on a slow machine.
 const LIMIT: Duration = Duration::from_mins(3);
 
 const FIRST: &str = "7048070";
@@ -75,8 +75,8 @@ fn a_burst_of_changes() {
     daemon.expect_running();
 }
 
-/// As hcsshim stops a `HostProcess` container. The D3DKMT functions have loaded gdi32.dll and
-/// user32.dll by then.
+/// hcsshim stops a `HostProcess` container in this way. The D3DKMT functions have loaded gdi32.dll
+/// and user32.dll by then.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn stopped_as_containerd_does() {
@@ -139,7 +139,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It fails only if the daemon has exited already.
+        // The call fails only if the daemon has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

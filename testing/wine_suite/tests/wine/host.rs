@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::output::stdout;
 use super::paths::{root, target, windows_build};
 
-/// For hangs: longer than any program here takes on a slow machine.
+/// The limit for hangs: longer than any program here takes on a slow machine.
 const LIMIT: [&str; 3] = ["timeout", "--kill-after=10", "900"];
 
 /// A prefix, which one test at a time uses.
@@ -58,7 +58,7 @@ impl Prefix {
             let lock = File::create(folder.join(format!("{}.tests", prefix.slot.name))).unwrap();
             lock.lock().unwrap();
             *prefix.turn = Some(lock);
-            // What an earlier run has left.
+            // Programs of an earlier run may still use the prefix.
             assert!(prefix.lasting_command("--stop").status().unwrap().success());
         }
         prefix

@@ -31,11 +31,11 @@ fn files_are_written_to_the_host_and_repaired() {
 
     let serve = || {
         let mut command = host.lasting_command(&plugin);
-        // Windows always sets it; this Wine prefix does not.
+        // Windows always sets `ProgramFiles`; this Wine prefix does not.
         command.env("ProgramFiles", r"C:\Program Files");
         Daemon::start(command.args(["serve", "--config", config.as_str()]))
     };
-    // The folder of these files, the only one.
+    // The only folder of the files of `directx-visible`.
     let provided_folder = || -> PathBuf {
         let folders = fs::read_dir(provided.join("visible")).unwrap();
         let folders: Vec<PathBuf> = folders.map(|entry| entry.unwrap().path()).collect();
@@ -44,7 +44,7 @@ fn files_are_written_to_the_host_and_repaired() {
     };
     for _ in 0..2 {
         let mut daemon = serve();
-        // It writes the files before.
+        // The daemon writes the files before it logs this line.
         daemon.expect_line(&["starting"]);
         for name in [LAUNCHER, FILTER] {
             let equal = fs::read(provided_folder().join(name)).unwrap()
@@ -53,7 +53,7 @@ fn files_are_written_to_the_host_and_repaired() {
         }
         daemon.expect_running();
         drop(daemon);
-        // A damaged copy, which the next start replaces.
+        // The next start replaces a damaged copy.
         fs::write(provided_folder().join(FILTER), "damaged").unwrap();
     }
 

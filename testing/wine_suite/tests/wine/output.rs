@@ -16,7 +16,7 @@ pub(crate) fn output(command: &mut Command) -> Output {
     if result.status.code().is_some() {
         return result;
     }
-    // Not `eprintln!`, whose text the test harness hides when the test passes.
+    // This is not `eprintln!`, whose text the test harness hides when the test passes.
     let _ = writeln!(io::stderr(), "Wine ended a program with {}; run again", result.status);
     run()
 }

@@ -14,8 +14,8 @@ use super::paths::{fixture, windows_path};
 
 const NAME: &str = "directx-device-plugin";
 
-/// For hangs: longer than the service takes for a step on a slow machine, and longer than the two
-/// minutes of a delayed start.
+/// The limit for hangs: longer than the service takes for a step on a slow machine, and longer than
+/// the two minutes of a delayed start.
 const LIMIT: Duration = Duration::from_mins(5);
 
 #[test]
@@ -45,7 +45,7 @@ fn install_start_stop_uninstall() {
     expect_in_log(&host, "shutting down signal=\"service stop\"", 1);
     net(&host, "start");
     expect_in_log(&host, "resource devices updated", 2);
-    // Stops the service first.
+    // Uninstalling stops the service first.
     stdout(&mut host.plugin(&["service", "uninstall"]));
     expect_in_log(&host, "shutting down signal=\"service stop\"", 2);
     let start = output(host.command("net.exe").args(["start", NAME]));

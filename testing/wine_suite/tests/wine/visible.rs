@@ -112,7 +112,7 @@ fn only_the_allocated_adapter_is_listed_and_opened() {
         let unfiltered = output(launcher.host.command(&bed).args(LISTS));
         expect_all(&unfiltered);
         assert_eq!(text(&unfiltered.stdout).matches("00000000 handle").count(), 2);
-        // A program, and a child of a program.
+        // The function is called by a program, and by a child of a program.
         for before in [
             &["--"][..],
             &["--require", "--"],
@@ -253,7 +253,7 @@ fn moved_imports_do_not_disable_the_filter() {
     }
 }
 
-/// What is missing, is no library, is half of one or is one of the other architecture.
+/// The filter is missing, is no library, is half of one, or has the other architecture.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_missing_and_a_damaged_filter() {

@@ -24,7 +24,7 @@ fn ctrl_c_reaches_the_program_and_the_launcher_waits_for_it() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_program_of_another_architecture() {
     let launcher = Launcher::new();
-    // IMAGE_FILE_MACHINE_ARM64.
+    // 0xAA64 is `IMAGE_FILE_MACHINE_ARM64`.
     let program = changed_bed(&launcher, "arm64.exe", MACHINE, &0xAA64_u16.to_le_bytes());
     let hint = "hint: the program must be one that this Windows can run";
     let result = launcher.output(&["--", &program]);

@@ -84,7 +84,7 @@ fn an_unsupported_query_is_a_warning() {
     assert!(text.starts_with("cannot read the driver version (query 18): "), "{text}");
 }
 
-/// As on a laptop that wakes up.
+/// A laptop that wakes up behaves in this way.
 #[test]
 fn a_query_that_fails_once_is_repeated() {
     for kind in [3, 6, 8, 13, 15, 18, 31, 48] {
@@ -129,7 +129,7 @@ fn a_driver_folder_outside_the_repository_is_not_used() {
     assert!(text.starts_with("the folder `` of the driver store"), "{text}");
 }
 
-/// As the driver after its start: its file exists before the first adapter does.
+/// The driver behaves in this way after its start: its file exists before the first adapter does.
 #[test]
 fn a_machine_without_a_virtual_gpu_is_not_a_broken_connection() {
     let mut bed = Bed::new(vec![]);

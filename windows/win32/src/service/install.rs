@@ -114,7 +114,8 @@ fn stop_and_delete(name: &str) -> windows_service::Result<bool> {
     let started = Instant::now();
     let mut state = service.query_status()?.current_state;
     if state != ServiceState::Stopped {
-        // Fails if the service stops in the meantime or starts just now; the state decides.
+        // The call fails if the service stops in the meantime or starts just now; the state
+        // decides.
         let _ = service.stop();
     }
     while state != ServiceState::Stopped {

@@ -23,9 +23,9 @@ const STOP_HINT: Duration = Duration::from_secs(5);
 /// How a service ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It was stopped.
+    /// The service was stopped.
     Stopped,
-    /// It failed. The service manager restarts it.
+    /// The service failed. The service manager restarts it.
     Failed,
 }
 
@@ -107,7 +107,7 @@ impl Report {
             process_id: None,
         };
         if let Some(handle) = self.0.get() {
-            // Fails only if the service manager is gone, and then nothing reads the state.
+            // The call fails only if the service manager is gone, and then nothing reads the state.
             let _ = handle.set_service_status(status);
         }
     }

@@ -97,7 +97,7 @@ impl Watched {
     }
 }
 
-/// In a separate process, because the double has one inventory for each process.
+/// The test runs in a separate process, because the double has one inventory for each process.
 #[test]
 fn a_source_calls_back_only_after_a_change() {
     if let Some(file) = std::env::var_os(CHILD) {

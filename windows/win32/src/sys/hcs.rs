@@ -7,7 +7,7 @@ use windows::Win32::Foundation::{HLOCAL, LocalFree};
 use windows::core::{HRESULT, HSTRING, PCWSTR, PWSTR};
 
 use super::library::{Library, os_error};
-use crate::hcs::HcsError;
+use crate::hcs_error::HcsError;
 
 /// The query that `HcsGetServiceProperties` answers with the supported schemas.
 const QUERY: &str = r#"{"PropertyTypes":["Basic"]}"#;

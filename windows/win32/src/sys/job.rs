@@ -78,8 +78,8 @@ impl Job {
 
     /// The IDs of the job's processes, at most `limit`.
     fn process_ids(&self, limit: usize) -> io::Result<Vec<u32>> {
-        // `JOBOBJECT_BASIC_PROCESS_ID_LIST`: two numbers of 32 bits, then process IDs, each as wide
-        // as a pointer.
+        // A `JOBOBJECT_BASIC_PROCESS_ID_LIST` has two numbers of 32 bits, then process IDs, each as
+        // wide as a pointer.
         let mut list = vec![0_usize; FIRST_ID + limit.max(1)];
         let buffer: *mut c_void = list.as_mut_ptr().cast();
         let bytes = u32::try_from(size_of_val(&*list)).map_err(io::Error::other)?;
@@ -142,7 +142,7 @@ mod tests {
 
         fn start_process(&mut self) -> u32 {
             let mut program = Command::new("cmd.exe");
-            // It reads a line, which never comes.
+            // cmd.exe waits for a line that never comes.
             program.args(["/c", "set /p line="]).stdin(Stdio::piped()).stdout(Stdio::null());
             let process = program.spawn().unwrap();
             // SAFETY: both handles are open.

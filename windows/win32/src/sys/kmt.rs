@@ -137,7 +137,7 @@ impl AdapterHandle<'_> {
     fn query_driver_store(&self, length: u32) -> io::Result<(D3DDDI_QUERYREGISTRY_INFO, Vec<u8>)> {
         const OUTPUT: usize = offset_of!(D3DDDI_QUERYREGISTRY_INFO, Anonymous);
         let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + length as usize;
-        // Units of eight bytes, because the structure contains a 64-bit number.
+        // The units have eight bytes, because the structure contains a 64-bit number.
         let mut buffer = vec![0_u64; size.div_ceil(8)];
         let info = buffer.as_mut_ptr().cast::<D3DDDI_QUERYREGISTRY_INFO>();
         // SAFETY: the buffer is large enough and aligned for the structure, and zero bytes

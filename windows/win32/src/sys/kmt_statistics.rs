@@ -127,7 +127,7 @@ impl KernelQueries for MeasuredAdapter<'_> {
     fn node_metadata(&self, node: u32) -> Option<(i32, [u16; 32])> {
         // The low word is the node and the high word the physical adapter, which is the first.
         let data = D3DKMT_NODEMETADATA { NodeOrdinalAndAdapterIndex: node, ..Default::default() };
-        // It contains booleans, and the kernel may write other values than 0 and 1.
+        // The structure contains booleans, and the kernel may write other values than 0 and 1.
         let mut data = MaybeUninit::new(data);
         // SAFETY: the query takes such a structure, and any bytes are valid in a `MaybeUninit`.
         unsafe { self.handle.query(KMTQAITYPE_NODEMETADATA, &mut data) }.ok()?;

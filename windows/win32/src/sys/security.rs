@@ -1,7 +1,7 @@
-//! Reads the owner and the access control list of a file, a directory or a link.
+//! Reads and sets the owner and the access control list of a file, a directory or a link.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::os::windows::io::AsRawHandle;
@@ -9,14 +9,19 @@ use std::path::Path;
 use std::ptr;
 
 use windows::Win32::Foundation::{ERROR_SUCCESS, HANDLE, HLOCAL, LocalFree};
-use windows::Win32::Security::Authorization::{GetSecurityInfo, SE_FILE_OBJECT};
+use windows::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
+    SE_FILE_OBJECT,
+};
 use windows::Win32::Security::{
     ACL, DACL_SECURITY_INFORMATION, GetLengthSid, GetTokenInformation, OWNER_SECURITY_INFORMATION,
-    PSECURITY_DESCRIPTOR, PSID, TOKEN_USER, TokenUser,
+    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SetKernelObjectSecurity,
+    TOKEN_USER, TokenUser,
 };
 use windows::Win32::Storage::FileSystem::{
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL,
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC, WRITE_OWNER,
 };
+use windows::core::{PCWSTR, w};
 
 /// The owner and the access control list of an object, as bytes.
 pub(crate) struct Security {
@@ -25,8 +30,33 @@ pub(crate) struct Security {
     pub(crate) acl: Option<Vec<u8>>,
 }
 
+/// Full access for SYSTEM and for Administrators, who own it. Everyone else reads and executes,
+/// including processes in a sandbox, which belong to ALL APPLICATION PACKAGES (S-1-15-2-1) or ALL
+/// RESTRICTED APPLICATION PACKAGES (S-1-15-2-2). Files in a folder inherit this, and nothing is
+/// inherited from the folder above.
+const PROGRAMS: PCWSTR =
+    w!("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FRFX;;;WD)(A;OICI;FRFX;;;S-1-15-2-1)\
+     (A;OICI;FRFX;;;S-1-15-2-2)");
+
 /// A security descriptor that Windows allocated.
 struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Descriptor {
+    fn new(text: PCWSTR) -> io::Result<Descriptor> {
+        let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+        let result = &raw mut descriptor.0;
+        // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
+        unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                text,
+                SDDL_REVISION_1,
+                result,
+                None,
+            )
+        }?;
+        Ok(descriptor)
+    }
+}
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
@@ -35,13 +65,37 @@ impl Drop for Descriptor {
     }
 }
 
-/// The security of what is at `path`. No link is followed, and no socket, which is a reparse point
-/// that cannot be followed.
-pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
-    let file = OpenOptions::new()
-        .access_mode(READ_CONTROL.0)
+/// Opens what is at `path`. No link is followed, and no socket, which is a reparse point that cannot be
+/// followed.
+fn open(path: &Path, access: u32) -> io::Result<File> {
+    OpenOptions::new()
+        .access_mode(access)
         .custom_flags((FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS).0)
-        .open(path)?;
+        .open(path)
+}
+
+/// Lets every process read and execute a file or the files of a folder, and only administrators
+/// change them.
+pub(crate) fn share_programs(path: &Path) -> io::Result<()> {
+    set(path, PROGRAMS)
+}
+
+/// Replaces the owner and the access control list of a file or a folder.
+fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
+    let file = open(path, WRITE_DAC.0 | WRITE_OWNER.0)?;
+    let descriptor = Descriptor::new(text)?;
+    let parts = OWNER_SECURITY_INFORMATION
+        | DACL_SECURITY_INFORMATION
+        | PROTECTED_DACL_SECURITY_INFORMATION;
+    let handle = HANDLE(file.as_raw_handle());
+    // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
+    unsafe { SetKernelObjectSecurity(handle, parts, descriptor.0) }?;
+    Ok(())
+}
+
+/// The security of what is at `path`.
+pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
+    let file = open(path, READ_CONTROL.0)?;
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
     let (mut owner, mut acl) = (PSID::default(), ptr::null_mut::<ACL>());
     // SAFETY: `file` keeps the handle open during the call, and every pointer refers to a writable
@@ -77,10 +131,12 @@ pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
 
 /// The security identifier of the account of this process.
 pub(crate) fn own_account() -> io::Result<Vec<u8>> {
-    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
+    // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
     let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
-    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // is not closed.
     let token = HANDLE(ptr::without_provenance_mut(usize::MAX - 3));
     // SAFETY: the buffer is writable and has this size.
     unsafe {
@@ -109,7 +165,18 @@ unsafe fn bytes_of(sid: PSID) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use windows::Win32::Security::Authorization::ConvertSecurityDescriptorToStringSecurityDescriptorW;
+    use windows::core::PWSTR;
+
     use super::*;
+    use crate::directory_access::directory_writers;
+
+    /// The accounts that may write to a file, except for Windows, the administrators and the owner.
+    fn strangers(path: &Path) -> Vec<String> {
+        let writers = directory_writers(path).unwrap();
+        let strangers = writers.iter().filter(|writer| !writer.is_owner);
+        strangers.map(|writer| writer.account.to_string()).collect()
+    }
 
     #[test]
     fn this_process_has_an_account() {
@@ -124,5 +191,55 @@ mod tests {
         assert!(security.acl.is_some());
         let missing = of_entry(&folder.path().join("missing")).err().unwrap();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{missing}");
+    }
+
+    #[test]
+    fn everybody_may_read_shared_programs_and_only_administrators_may_change_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (programs, file) =
+            (folder.path().join("programs"), folder.path().join("programs/a.dll"));
+        std::fs::create_dir(&programs).unwrap();
+        std::fs::write(&file, "x").unwrap();
+        for path in [&programs, &file] {
+            set(path, w!("O:BAD:P(A;OICI;FA;;;WD)")).unwrap();
+            assert_eq!(strangers(path), ["Everyone (S-1-1-0)"]);
+            share_programs(path).unwrap();
+            assert_eq!(strangers(path), [""; 0]);
+        }
+        assert_eq!(std::fs::read(&file).unwrap(), b"x");
+        std::fs::remove_dir_all(&programs).unwrap();
+        assert_eq!(share_programs(&programs).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    /// What Windows reads in the text: rights of the sandboxes, which Wine does not store in files.
+    #[test]
+    fn sandboxed_processes_may_read_and_execute() {
+        let descriptor = Descriptor::new(PROGRAMS).unwrap();
+        let mut text = PWSTR(ptr::null_mut());
+        // SAFETY: the descriptor is valid, and `text` is writable.
+        unsafe {
+            ConvertSecurityDescriptorToStringSecurityDescriptorW(
+                descriptor.0,
+                SDDL_REVISION_1,
+                OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION,
+                &raw mut text,
+                None,
+            )
+        }
+        .unwrap();
+        // SAFETY: Windows returned a null-terminated text.
+        let listed = unsafe { text.to_string() }.unwrap();
+        // SAFETY: Windows allocated the text with `LocalAlloc`.
+        let _ = unsafe { LocalFree(Some(HLOCAL(text.0.cast()))) };
+        assert!(listed.starts_with("O:BAD:P"), "{listed}");
+        let read = ["0x1200a9", "FRFX"];
+        for account in ["WD", "S-1-15-2-1", "S-1-15-2-2"] {
+            let alias = if account == "S-1-15-2-1" { "AC" } else { account };
+            let entry = |right: &&str| {
+                listed.contains(&format!("(A;OICI;{right};;;{account})"))
+                    || listed.contains(&format!("(A;OICI;{right};;;{alias})"))
+            };
+            assert!(read.iter().any(entry), "{account}: {listed}");
+        }
     }
 }

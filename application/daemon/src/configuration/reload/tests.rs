@@ -63,7 +63,7 @@ impl Followed {
     pub(super) fn replace(&self, text: &str) {
         let new = self.path.with_extension("new");
         fs::write(&new, text).unwrap();
-        // On Windows that fails while the thread reads the file.
+        // On Windows the rename fails while the thread reads the file.
         let started = Instant::now();
         while let Err(error) = fs::rename(&new, &self.path) {
             assert!(started.elapsed() < LIMIT, "{error}");
@@ -113,7 +113,7 @@ async fn an_invalid_file_is_rejected_once_until_it_is_valid_again() {
         followed.stays_the_same().await;
         let error = followed.reload.last_error().unwrap();
         assert!(error.contains("config.yaml:1: multitenancy"), "{error}");
-        // The active configuration again.
+        // The file has the active configuration again.
         followed.replace("multitenancy: 2");
         assert_eq!(followed.apply().await, None);
         assert_eq!(followed.reload.last_error(), None);
@@ -188,7 +188,7 @@ mod config_map {
         assert_eq!(followed.status().rejected, 0);
     }
 
-    /// As on Windows, where the kubelet cannot replace the link.
+    /// On Windows the kubelet cannot replace the link in one step: for a moment there is none.
     #[tokio::test]
     async fn a_swap_with_a_gap_is_followed_without_an_error() {
         let mut followed = mounted();

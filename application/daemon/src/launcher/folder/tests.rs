@@ -55,7 +55,7 @@ fn content(folder: &Path, n: usize) -> String {
 
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
-    share: device_plugin::unix_sockets::access_rights::share_programs,
+    share: win32::directory_access::share_programs,
     check: |path| match win32::directory_access::other_writers(path)?.first() {
         None => Ok(()),
         Some(writer) => Err(io::Error::other(writer.to_string())),
@@ -210,7 +210,7 @@ fn files_of_two_versions_are_never_provided() {
     let bed = Bed::new();
     let [program, filter] = [0, 1].map(|n| bed.source().join(LAUNCHER_FILES[n]));
     fs::remove_file(&filter).unwrap();
-    // Only the reader lets the writer open it.
+    // The thread below can open the FIFO only when it is being read.
     assert!(std::process::Command::new("mkfifo").arg(&filter).status().unwrap().success());
     let replace = std::thread::spawn(move || {
         let mut filter = fs::OpenOptions::new().write(true).open(filter).unwrap();
@@ -230,7 +230,7 @@ fn what_others_put_there_is_not_followed() {
     let text = error(bed.folder().provide());
     assert!(text.contains(&format!("cannot use {}", bed.all().display())), "{text}");
     fs::remove_file(bed.own()).unwrap();
-    // A folder where a file belongs.
+    // A folder has the name of a file.
     let file = bed.provided().join(LAUNCHER_FILES[0]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();

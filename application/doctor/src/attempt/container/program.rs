@@ -93,7 +93,7 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
 fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
     #[cfg(windows)]
-    device_plugin::unix_sockets::access_rights::share_programs(folder.path())?;
+    win32::directory_access::share_programs(folder.path())?;
     Ok(folder)
 }
 

@@ -163,7 +163,7 @@ impl Kernel for Computation {
                 context.Dispatch(GROUPS, 1, 1);
             }
             context.CopyResource(&*staging, &*result);
-            // Waits for the commands.
+            // Mapping the buffer waits for the commands.
             let mapping = context.Map(&*staging, 0, D3D11_MAP_READ, 0, Some(&raw mut mapped));
             mapping.map_err(failed("Map"))?;
         }

@@ -28,7 +28,7 @@ use self::layout::{
 pub(crate) const NAMES: &[&str] =
     if cfg!(windows) { &["nvEncodeAPI64.dll"] } else { &["libnvidia-encode.so.1"] };
 
-// Other values of `nvEncodeAPI.h`.
+// Status codes and constants of `nvEncodeAPI.h`.
 const NO_ENCODE_DEVICE: i32 = 1;
 const UNSUPPORTED_DEVICE: i32 = 2;
 const CUDA_DEVICE: u32 = 1;
@@ -128,7 +128,7 @@ fn new((size, version): (usize, u32)) -> Structure {
 }
 
 fn check(call: &str, status: i32) -> Result<(), Fault> {
-    // NVENCSTATUS.
+    // The values are those of `NVENCSTATUS`.
     let (name, hint) = match status {
         0 => return Ok(()),
         8 => (" (NV_ENC_ERR_INVALID_PARAM)", ""),
@@ -300,7 +300,7 @@ impl Encoder {
         if start == 0 || pitch < WIDTH {
             return Err(Fault::new("nvEncLockInputBuffer returned no buffer"));
         }
-        // A row of brightness for each line, and one of color for two lines.
+        // NV12 has one row of brightness for each line, and one row of color for two lines.
         let size = (pitch * HEIGHT * 3 / 2) as usize;
         // SAFETY: NV12 has this size, and nothing else uses the locked buffer.
         let bytes = unsafe { std::slice::from_raw_parts_mut(pointer(start), size) };

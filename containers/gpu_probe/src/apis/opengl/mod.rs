@@ -237,7 +237,7 @@ impl Kernel for Computation {
                 (functions.barrier)(SHADER_STORAGE_BARRIER);
             }
             (functions.barrier)(BUFFER_UPDATE_BARRIER);
-            // Waits for the commands.
+            // Reading the buffer waits for the commands.
             (functions.read)(SHADER_STORAGE_BUFFER, 0, SIZE, words.as_mut_ptr().cast());
         }
         functions.check("glDispatchCompute")?;

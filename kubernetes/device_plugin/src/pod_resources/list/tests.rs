@@ -32,7 +32,7 @@ enum Behavior {
     Hangs,
     /// Accepts the connection and closes it.
     Closes,
-    /// Sends this instead of HTTP/2.
+    /// The server sends these bytes instead of HTTP/2.
     Speaks(&'static [u8]),
 }
 
@@ -120,7 +120,7 @@ where
         Behavior::Closes => drop(io),
         Behavior::Speaks(bytes) => {
             io.write_all(bytes).await.unwrap();
-            // The client closes.
+            // The client closes the connection.
             let _ = tokio::io::copy(&mut io, &mut tokio::io::sink()).await;
         }
         behavior => {

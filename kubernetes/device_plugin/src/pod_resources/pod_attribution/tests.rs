@@ -156,7 +156,7 @@ fn an_allocation_is_looked_up_once_after_a_second() {
     let allocated = Some(at(2.0));
     assert!(!is_due(Some(start), allocated, at(2.9)) && is_due(Some(start), allocated, at(3.0)));
     assert!(!is_due(Some(at(3.0)), allocated, at(12.9)));
-    // An answer from the moment of the allocation may lack it.
+    // An answer from the moment of the allocation may lack the device.
     assert!(is_due(Some(at(2.1)), allocated, at(3.0)));
 }
 

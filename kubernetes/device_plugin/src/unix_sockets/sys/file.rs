@@ -75,7 +75,7 @@ fn of_metadata(metadata: &Metadata) -> Identity {
 
 #[cfg(test)]
 mod tests {
-    //! With plain files, because Wine does not support `AF_UNIX`.
+    //! The tests use plain files, because Wine does not support `AF_UNIX`.
 
     use std::fs;
 

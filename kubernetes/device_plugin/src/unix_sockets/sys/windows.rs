@@ -223,7 +223,7 @@ mod tests {
             remove_on_failure(&path, || listen(datagrams())).unwrap_err();
             assert!(!path.exists());
         });
-        // Registering panics outside a runtime.
+        // Registering a socket panics outside of a tokio runtime.
         std::fs::write(&path, "").unwrap();
         let bound = bind_to(&any_port()).unwrap();
         let registered = std::panic::catch_unwind(|| remove_on_failure(&path, || listen(bound)));

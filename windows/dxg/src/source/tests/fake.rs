@@ -210,7 +210,7 @@ pub(crate) fn gpu(
         (6, bytes(&address)),
         (8, info),
         (13, bytes(&[3100])),
-        // Renders, paravirtualized.
+        // The adapter renders and is paravirtualized.
         (15, bytes(&[1 | 1 << 7])),
         (18, 0x001F_0000_0065_1442_u64.to_le_bytes().to_vec()),
         (31, bytes(&[0, ids[0], ids[1], ids[2], ids[3], ids[4], 0])),

@@ -96,7 +96,7 @@ impl Inference {
             let weights = range(&data, WEIGHTS_START + layer * WEIGHTS_SIZE, WEIGHTS_SIZE);
             let input = range(&data, layer * VALUES_SIZE, VALUES_SIZE);
             let output = range(&data, (layer + 1) * VALUES_SIZE, VALUES_SIZE);
-            // There is no bias.
+            // The convolution has no bias.
             bind_all(&table, &[Some(input), Some(weights), None], &[Some(output)]);
             tables.push(table);
         }

@@ -1,6 +1,6 @@
-//! Slot ids, which kubelets send back and keep in their checkpoints.
+//! IDs of replicas, which kubelets send back and keep in their checkpoints.
 //!
-//! An id that parses is printed exactly as it was, and only advertised slots can be
+//! An ID that parses is printed exactly as it was, and only advertised replicas can be
 //! allocated.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
 });
 
 static ADVERTISED: LazyLock<BTreeSet<String>> =
-    LazyLock::new(|| resource().replicas().map(|slot| slot.id.to_string()).collect());
+    LazyLock::new(|| resource().replicas().map(|replica| replica.id.to_string()).collect());
 
 fn resource() -> &'static Arc<ResourceDevices> {
     &SET.resources[0]
