@@ -7,6 +7,7 @@
 mod blocked_connect_tests;
 mod cdi;
 pub mod configuration;
+pub mod cordon_file;
 pub mod event_loop;
 pub mod host;
 #[cfg(all(test, windows))]

@@ -1,8 +1,8 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
 //! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
-//! devices, the devices that containers hold and changes of the configuration, each from a separate
-//! thread that may hang. It is the only writer of the published [`DeviceSet`], and of the resources
+//! devices, the devices that containers hold, those that the node's annotation takes out of service and
+//! changes of the configuration, each from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and of the resources
 //! with the encoded list of each.
 
 mod advertised_resource;
@@ -13,18 +13,20 @@ pub(crate) mod published_devices;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use command_line::Failure;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{
-    Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
+    Catalog, DeviceName, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Luid, Moment,
+    ResetHistory,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::cdi;
 use crate::configuration::{ConfigChange, ConfigReload};
+use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Read, Reads};
@@ -55,6 +57,8 @@ pub struct NodeDevices {
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
+    /// The devices that the node's annotation takes out of service.
+    cordons: watch::Receiver<Vec<DeviceName>>,
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
     launcher: NodeLauncher,
@@ -91,6 +95,11 @@ impl NodeDevices {
         devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
         devices.reset_reader = ResetReader::new(host.read_resets);
+        if let Some(file) = host.cordons {
+            devices.cordons = cordon_file::follow(file)
+                .context("cannot start the thread that follows the cordoned devices")
+                .map_err(Failure::runtime)?;
+        }
         match first {
             Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
@@ -122,6 +131,7 @@ impl NodeDevices {
             uuid_reader: GpuUuidReader::new(None),
             reset_reader: ResetReader::new(None),
             resets: ResetHistory::default(),
+            cordons: watch::channel(Vec::new()).1,
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::new(None),
@@ -233,6 +243,10 @@ impl NodeDevices {
             }
             counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
                 if self.catalog.has_reset_limit() => self.apply_resets(&counters),
+            Ok(()) = self.cordons.changed() => {
+                self.snapshot.cordoned.clone_from(&self.cordons.borrow_and_update());
+                self.advance();
+            }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
             () = reached(self.launcher.retry_at) => self.update_launcher(),
@@ -269,7 +283,8 @@ impl NodeDevices {
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         let resets = self.resets.at(self.now());
-        self.snapshot = HostSnapshot { gpu_uuids, resets, ..snapshot };
+        let cordoned = self.cordons.borrow_and_update().clone();
+        self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
         if let Some(schemas) = &self.schemas {
             self.snapshot.host.hcs_schemas.clone_from(schemas);
@@ -416,9 +431,12 @@ impl NodeDevices {
 
     /// Hands to the supervisor what an administrator should know, if it has changed.
     fn serve_notes(&self) {
+        let set = self.published.set();
+        let cordoned =
+            set.cordoned().map(|(id, reason)| format!("device {id} is unhealthy: {reason}"));
         let notes = StatusNotes {
             rejected_configuration: self.configuration.last_error(),
-            notices: self.launcher.problem.iter().cloned().collect(),
+            notices: self.launcher.problem.iter().cloned().chain(cordoned).collect(),
             outdated: self.outdated.containers.clone().map(Vec::from_iter),
             pod_uid: pod_uid(),
         }

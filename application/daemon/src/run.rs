@@ -17,6 +17,7 @@ use device_plugin::{DevicePlugin, default_device_plugin_dir};
 use devices::{Catalog, DriverModel};
 
 use crate::configuration::{self, ConfigReload, ConfigSource};
+use crate::cordon_file;
 use crate::event_loop::{self, EventLoop};
 #[cfg(windows)]
 use crate::host::HostKind;
@@ -75,7 +76,7 @@ impl Daemon {
 
     /// Runs the daemon until it receives a shutdown signal.
     pub fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
+        let Daemon { event_loop, mut host, config, source, listen, pod_resources } = self;
         let _entered = event_loop.enter();
         // The handlers are installed before the first log line, because whoever reads it may ask
         // for a shutdown.
@@ -83,6 +84,7 @@ impl Daemon {
         configuration::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
+        host.cordons = Some(cordon_file::path_in(&directory));
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;

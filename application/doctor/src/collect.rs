@@ -26,7 +26,7 @@ pub use software::node_software;
 /// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let inventory = request.input.inventory.as_deref();
-    let (snapshot, unread) = match inventory {
+    let (mut snapshot, unread) = match inventory {
         Some(inventory) => (command_line::read_inventory(inventory)?, None),
         None => this_machine(),
     };
@@ -34,7 +34,11 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
     let configuration = request.configuration();
     let directory = match request.directory(configuration.as_ref().ok()) {
-        Some(path) => device_plugin_dir::inspect(&path)?,
+        Some(path) => {
+            snapshot.cordoned =
+                daemon::cordon_file::devices_in(daemon::cordon_file::path_in(&path));
+            device_plugin_dir::inspect(&path)?
+        }
         None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|subject| {
             subject.skipped("not available from an inventory; run doctor on the node")
         }),

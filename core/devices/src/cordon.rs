@@ -1,5 +1,6 @@
 //! Devices that an administrator takes out of service.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,12 +8,23 @@ use crate::case_folding::fold_case;
 use crate::replica::split;
 use crate::{LocationPath, ParseError, PnpId};
 
+/// The annotation of a node that takes devices out of service, as [`DeviceName::list`] reads it.
+pub const CORDON_ANNOTATION: &str = "directx.microsoft.com/cordoned-devices";
+
 /// Names a device: its `PnP` instance ID, its location path, or the kubelet's ID of one of its
 /// replicas. Compared without case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceName(String);
 
 impl DeviceName {
+    /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a device
+    /// contains neither ("Device Instance IDs", Microsoft Learn).
+    #[must_use]
+    pub fn list(text: &str) -> Vec<DeviceName> {
+        let names = text.split([',', '\n', '\r']).filter_map(|name| name.parse().ok());
+        Vec::from_iter(names.collect::<BTreeSet<_>>())
+    }
+
     pub(crate) fn names(&self, id: &PnpId, location_path: Option<&LocationPath>) -> bool {
         let (name, id) = (fold_case(&self.0), fold_case(id.as_str()));
         name == id
@@ -49,12 +61,10 @@ pub enum CordonSource {
 
 impl fmt::Display for CordonSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CordonSource::Configuration => "cordonedDevices of the configuration",
-            CordonSource::NodeAnnotation => {
-                "the node's annotation directx.microsoft.com/cordoned-devices"
-            }
-        })
+        match self {
+            CordonSource::Configuration => f.write_str("cordonedDevices of the configuration"),
+            CordonSource::NodeAnnotation => write!(f, "the node's annotation {CORDON_ANNOTATION}"),
+        }
     }
 }
 

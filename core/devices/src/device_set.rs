@@ -179,6 +179,17 @@ impl DeviceSet {
         entries.map(|entry| entry.device.luid).collect()
     }
 
+    /// The devices that are out of service, each with the reason.
+    pub fn cordoned(&self) -> impl Iterator<Item = (&PnpId, UnhealthyReason)> {
+        let entries = self.resources.iter().flat_map(|resource| resource.entries());
+        entries.filter_map(|entry| match entry.health {
+            Health::Unhealthy(reason @ UnhealthyReason::Cordoned(_)) => {
+                Some((&entry.device.id, reason))
+            }
+            _ => None,
+        })
+    }
+
     /// When to [review](DeviceSet::reviewed) removed devices, if there are any.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {

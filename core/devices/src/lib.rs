@@ -52,7 +52,7 @@ pub use adapter::{
 pub use allocated_drivers::{AllocatedDrivers, OutdatedReplica, is_driver_replaced};
 pub use container_contents::{ContainerContents, PlanWarning};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
-pub use cordon::{Cordon, CordonSource, DeviceName};
+pub use cordon::{CORDON_ANNOTATION, Cordon, CordonSource, DeviceName};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use device_class::DeviceClass;

@@ -17,6 +17,7 @@ use command_line::{Failure, OutputFormat};
 use daemon::configuration;
 use daemon::configuration::ConfigSource;
 use daemon::configuration::{ConfigReload, ReloadStatus};
+use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
 use daemon::node_devices::NodeDevices;
@@ -57,9 +58,11 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
+    let cordons = Some(cordon_file::path_in(&directory));
     let plugin = Some(PluginStatus::new(directory));
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
-    let reporter = Reporter::new(client, line.gfd_labels, line.startup_taint.clone(), plugin);
+    let taint = line.startup_taint.clone();
+    let reporter = Reporter::new(client, line.gfd_labels, taint, plugin, cordons.clone());
     configuration::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
@@ -68,7 +71,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let catalog = Catalog::new(config.policy.clone());
     let reload = ConfigReload::start(source, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
-    let host = HostAccess { read_uuids: None, ..host };
+    let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
         let mut devices = NodeDevices::start(catalog, host).await?;
         let (sets, config_status) = (devices.known_sets(), reload.status());
@@ -110,7 +113,7 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
     let (_devices, sets) = watch::channel(Some(devices));
-    Reporter::new(client, false, None, None).run(sets, status).await;
+    Box::pin(Reporter::new(client, false, None, None, None).run(sets, status)).await;
 }
 
 /// `--print`.

@@ -1,8 +1,8 @@
 //! What a node object is to say, and what is missing for that. Pure.
 
 use cluster::{Node, NodeCondition, has_applied, has_taint};
-use devices::DeviceSet;
 use devices::node_report::{CONDITION, Labels};
+use devices::{CORDON_ANNOTATION, DeviceName, DeviceSet};
 
 use crate::monitoring::Purpose;
 
@@ -83,6 +83,13 @@ impl Desired {
             _ => None,
         }
     }
+}
+
+/// The devices that the annotation of the node takes out of service.
+pub(crate) fn cordoned_devices(node: &Node) -> Vec<DeviceName> {
+    let annotations = node.metadata.annotations.as_ref();
+    let value = annotations.and_then(|annotations| annotations.get(CORDON_ANNOTATION));
+    DeviceName::list(value.map_or("", String::as_str))
 }
 
 /// Whether there are resources, and pods can use every one of them on the node. While a driver is

@@ -5,12 +5,14 @@
 //! program.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::configuration::ReloadStatus;
+use daemon::cordon_file;
 use daemon::logging::RepeatedText;
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, device_events};
@@ -19,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
-use crate::node_state::{Change, Desired};
+use crate::node_state::{Change, Desired, cordoned_devices};
 use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
@@ -50,6 +52,8 @@ pub(crate) struct Reporter {
     startup_taint: Option<String>,
     /// The plugin on this node.
     plugin: Option<PluginStatus>,
+    /// The file by which the plugin gets the devices in the node's annotation.
+    cordons: Option<PathBuf>,
     requests: Requests,
     /// What the loops share.
     state: watch::Sender<State>,
@@ -79,15 +83,17 @@ struct Attempts {
 
 impl Reporter {
     /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices. `plugin` reports the pods that use a driver which was replaced.
+    /// pods can use the devices. `plugin` reports the pods that use a driver which was replaced. `cordons`
+    /// is the file for the devices that the node's annotation takes out of service.
     pub(crate) fn new(
         client: Client,
         gfd_labels: bool,
         startup_taint: Option<String>,
         plugin: Option<PluginStatus>,
+        cordons: Option<PathBuf>,
     ) -> Reporter {
-        let state = watch::Sender::new(State::new());
-        Reporter { client, gfd_labels, startup_taint, plugin, requests: Requests::new(), state }
+        let (requests, state) = (Requests::new(), watch::Sender::new(State::new()));
+        Reporter { client, gfd_labels, startup_taint, plugin, cordons, requests, state }
     }
 
     /// The counters of its requests.
@@ -114,6 +120,7 @@ impl Reporter {
             never = self.write_node(Purpose::Condition) => never,
             never = self.write_node(Purpose::Taints) => never,
             never = self.write_events() => never,
+            never = self.write_cordons() => never,
         }
     }
 
@@ -229,6 +236,41 @@ impl Reporter {
         };
         let due = due.max(attempts.due_change(&change));
         Some((node.clone(), change, due))
+    }
+
+    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as the node
+    /// is not known.
+    async fn write_cordons(&self) -> Infallible {
+        let Some(file) = &self.cordons else { return std::future::pending().await };
+        let mut state = self.state.subscribe();
+        let mut failures = RepeatedText::default();
+        loop {
+            let devices = state.borrow_and_update().node.as_ref().map(cordoned_devices);
+            let Some(devices) = devices else {
+                changed(&mut state).await;
+                continue;
+            };
+            match cordon_file::write(file, &devices) {
+                Ok(is_new) => {
+                    if is_new {
+                        tracing::info!(
+                            devices = devices.len(),
+                            "cordoned devices handed to the plugin"
+                        );
+                    }
+                    failures = RepeatedText::default();
+                    changed(&mut state).await;
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if failures.is_due(&error) {
+                        let file = file.display();
+                        tracing::warn!(%file, error, "cannot hand cordoned devices to the plugin");
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
     }
 
     /// Reports the Events.

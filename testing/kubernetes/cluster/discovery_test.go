@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"net"
 	"os"
@@ -35,7 +36,7 @@ func (n *node) startDiscovery(a account, port, nodeName string, arguments ...str
 	n.t.Helper()
 	words := []string{
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + port,
-		"CONTAINER_SANDBOX_MOUNT_POINT=" + a.root, "NODE_NAME=" + nodeName, discovery,
+		"CONTAINER_SANDBOX_MOUNT_POINT=" + a.root, "NODE_NAME=" + nodeName, discovery, "--device-plugin-dir", n.devicePlugins(),
 	}
 	// `env` replaces itself by the program.
 	p := n.start("discovery.log", "env", append(append(words, n.arguments()...), arguments...)...)
@@ -201,6 +202,7 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 		t.Errorf("another label of the node is now %q", team)
 	}
 
+	n.mustCordon()
 	p.shutDown(t)
 	n.uninstall()
 	mustBe := func(what, expected, found string) {
@@ -211,6 +213,55 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	mustBe("labels", "", n.labels())
 	mustBe("condition", "none", n.condition())
 	mustBe("another label", "graphics", n.object().Labels["example.com/team"])
+}
+
+// mustCordon takes one GPU and then the other one out of service with the annotation of the node, and
+// returns them. A pod gets the other GPU and keeps it, and a restart of the plugin changes nothing.
+func (n *node) mustCordon() {
+	n.t.Helper()
+	n.configure("")
+	n.mustHave(2, 2)
+	annotate := func(value string) {
+		n.patch(`{"metadata": {"annotations": {"` + labelPrefix + `cordoned-devices": ` + value + `}}}`)
+	}
+	annotate(`"PCIROOT(0)#PCI(1B00)"`)
+	n.mustHave(2, 1)
+	running := n.create("running", 1).mustRun()
+	incarnation := running.incarnation()
+	second, _ := json.Marshal(n.host.adapter(1)["pnp"].(map[string]any)["id"])
+	annotate(`"PCIROOT(0)#PCI(1B00), PCIROOT(9)\n` + string(second[1:]))
+	n.mustHave(2, 0)
+	waiting := n.create("waiting", 1).mustWait("Insufficient " + display)
+	eventually(n.t, string(deviceCondition), "False UnhealthyDevices", n.condition)
+	eventually(n.t, "the Event of a wrong name", 1, func() int { return n.eventCount("DirectXDeviceNotFound") })
+	const reason = "cordoned: taken out of service by the node's annotation"
+	if text := n.plugin.page(n.t, "/metrics"); strings.Count(text, `reason="`+reason) != 2 {
+		n.t.Errorf("the metrics do not name two devices that are out of service:\n%s", text)
+	}
+
+	n.plugin.kill()
+	n.startPlugin()
+	eventually(n.t, "lines of status", 2, func() int {
+		output, err := exec.Command(plugin, "status", "--device-plugin-dir", n.devicePlugins()).Output()
+		if err != nil {
+			return 0
+		}
+		return strings.Count(string(output), reason)
+	})
+	time.Sleep(2 * statusPeriod)
+	n.mustHave(2, 0)
+
+	// The scheduler subtracts the running pod from the healthy devices, although it has the other one.
+	annotate(string(second))
+	n.mustHave(2, 1)
+	waiting.mustWait("Insufficient " + display)
+	annotate("null")
+	n.t.Logf("the second device returned after %v", eventually(n.t, "pod "+waiting.name, "Running", waiting.state))
+	n.mustHave(2, 2)
+	eventually(n.t, string(deviceCondition), "True AllHealthy", n.condition)
+	if now := running.incarnation(); now != incarnation {
+		n.t.Errorf("the running pod was %s, and is %s", incarnation, now)
+	}
 }
 
 // uninstall does what the commands of docs/uninstallation.md do, with their texts.

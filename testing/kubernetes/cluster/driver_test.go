@@ -19,7 +19,7 @@ func startWithOldDriver(t *testing.T, name string) (*node, pod) {
 	n.setDriver(oldDriver)
 	n.startAll()
 	running := n.create("running", 1).mustRun()
-	n.startDiscovery(n.account(accountName), apiServerPort(), n.name, "--device-plugin-dir", n.devicePlugins())
+	n.startDiscovery(n.account(accountName), apiServerPort(), n.name)
 	n.mustHaveLabels()
 	return n, running
 }

@@ -32,7 +32,7 @@ func linuxFaults(pod corev1.PodSpec) []string {
 	must(*context.Privileged && *context.RunAsUser == 0, "the pods cannot open /dev/dxg and the kubelet's sockets")
 	must(*context.ReadOnlyRootFilesystem, "the pods can write to their root")
 	for _, mount := range container.VolumeMounts {
-		writes := (mount.Name == "device-plugins" || mount.Name == "cdi") && container.Name == "directx-device-plugin"
+		writes := mount.Name == "device-plugins" || mount.Name == "cdi"
 		must(mount.ReadOnly != writes, "the pods can write to %s, or must", mount.MountPath)
 		// WSL without systemd has no shared mounts (k3s-io/k3s#9781).
 		must(mount.MountPropagation == nil, "the pods start only where %s is a shared mount", mount.MountPath)

@@ -1,6 +1,6 @@
 //! How the daemon reads its host: this host, or an inventory file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use command_line::Failure;
 
@@ -22,6 +22,8 @@ pub struct HostAccess {
     pub read_uuids: Option<ReadGpuUuids>,
     /// The reset counters of drivers; an inventory has none.
     pub read_resets: Option<ReadResets>,
+    /// The file with the devices that the node's annotation takes out of service, if it is followed.
+    pub cordons: Option<PathBuf>,
 }
 
 impl HostAccess {
@@ -46,6 +48,7 @@ impl HostAccess {
                 read_resets: Some(std::sync::Arc::new(reset_counters)),
                 #[cfg(not(windows))]
                 read_resets: None,
+                cordons: None,
             });
         };
         let source = command_line::open_host(Some(path))?;
@@ -55,6 +58,7 @@ impl HostAccess {
             read_schemas: None,
             read_uuids: None,
             read_resets: None,
+            cordons: None,
         })
     }
 }

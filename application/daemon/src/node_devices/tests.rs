@@ -66,6 +66,7 @@ impl FakeSource {
             read_schemas: None,
             read_uuids: None,
             read_resets: None,
+            cordons: None,
         }
     }
 
@@ -415,6 +416,52 @@ async fn a_hung_host_compute_service_delays_only_its_own_answer() {
     source.notify_change();
     assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
     assert_eq!(published.set().host.hcs_schemas, [old], "later snapshots do not forget it");
+}
+
+fn reasons(set: &DeviceSet) -> Vec<String> {
+    let health = |entry: &devices::ListedDevice| match entry.health {
+        devices::Health::Healthy => "healthy".to_owned(),
+        devices::Health::Unhealthy(reason) => reason.to_string(),
+    };
+    set.resources[0].entries().iter().map(health).collect()
+}
+
+/// The start with the file is a restart of the plugin, which must not offer the device for a moment.
+#[tokio::test]
+async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_restart() {
+    const CORDONED: &str = "cordoned: taken out of service by the node's annotation \
+                            directx.microsoft.com/cordoned-devices";
+    let folder = tempfile::tempdir().unwrap();
+    let file = cordon_file::path_in(folder.path());
+    let source = FakeSource::with(Ok(two_gpus()));
+    let start_with_file = || {
+        let mut access = source.access(HostKind::Inventory);
+        access.cordons = Some(file.clone());
+        start(access)
+    };
+    let devices = start_with_file().await;
+    let mut served = devices.served();
+    let mut list = list(&devices);
+    assert_eq!(reasons(&devices.set()), ["healthy", "healthy"]);
+    list.borrow_and_update();
+    let running = tokio::spawn(devices.run());
+    cordon_file::write(&file, &devices::DeviceName::list("pciroot(0)#pci(1b00)")).unwrap();
+    assert_eq!(healths(&mut list).await, ["Unhealthy", "Healthy"]);
+    let notices = |served: &Served| StatusNotes::of(&served.notes).notices.join("");
+    let noted = served.wait_for(|served| notices(served).ends_with(CORDONED));
+    tokio::time::timeout(LIMIT, noted).await.unwrap().unwrap();
+    running.abort();
+
+    let devices = start_with_file().await;
+    assert_eq!(reasons(&devices.set()), [CORDONED, "healthy"]);
+    let mut list = super::tests::list(&devices);
+    list.borrow_and_update();
+    let running = tokio::spawn(devices.run());
+    source.notify_change();
+    until("the host is read again", || source.reads() > 2).await;
+    assert!(cordon_file::write(&file, &[]).unwrap());
+    assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
+    running.abort();
 }
 
 /// The daemon must not serve devices that are no longer updated.

@@ -79,6 +79,10 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     } else {
         checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
     }
+    checks.extend(set.cordoned().map(|(id, reason)| {
+        let hint = "remove the device's name there to return it to service";
+        Subject::RESOURCES.warning(reason.to_string(), hint).of(id.to_string())
+    }));
     checks.extend(set.skipped.iter().filter_map(|skipped| skipped_adapter(skipped, is_empty)));
     checks.extend(set.unmatched_rules.iter().map(|rule| {
         let what = "a rule of this resource matches no device of this host";

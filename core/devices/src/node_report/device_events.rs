@@ -7,8 +7,6 @@ use crate::{DeviceSet, Health, ListedDevice, PnpId};
 /// What has happened to a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceEvent {
-    /// The device.
-    pub device: PnpId,
     /// What has happened.
     pub reason: EventReason,
     /// The same for administrators.
@@ -25,27 +23,35 @@ pub enum EventReason {
     Recovered,
     /// The device has another driver.
     DriverChanged,
+    /// A cordon names no device of the host.
+    NotFound,
 }
 
 impl EventReason {
     /// Whether an administrator should act on it.
     #[must_use]
     pub const fn is_warning(self) -> bool {
-        matches!(self, EventReason::Unhealthy)
+        matches!(self, EventReason::Unhealthy | EventReason::NotFound)
     }
 }
 
 /// What has happened to the devices of `after`. A device that `before` does not contain is only
-/// worth an Event if it is unhealthy.
+/// worth an Event if it is unhealthy. A cordon is worth one if it names no device.
 #[must_use]
 pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> {
-    let before: HashMap<&PnpId, &ListedDevice> =
+    let known: HashMap<&PnpId, &ListedDevice> =
         entries(before).map(|entry| (&entry.device.id, entry)).collect();
     let mut events = Vec::new();
     for new in entries(after) {
-        match before.get(&new.device.id) {
+        match known.get(&new.device.id) {
             Some(old) => events.extend(changes(old, new)),
             None => events.extend(unhealthy(new)),
+        }
+    }
+    for cordon in &after.unmatched_cordons {
+        if !before.unmatched_cordons.contains(cordon) {
+            let note = cordon.to_string();
+            events.push(DeviceEvent { reason: EventReason::NotFound, note });
         }
     }
     events
@@ -62,14 +68,14 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
         (_, Health::Unhealthy(_)) => unhealthy(new),
         (_, Health::Healthy) => {
             let note = format!("device {id} ({name}) is healthy again");
-            Some(DeviceEvent { device: id.clone(), reason: EventReason::Recovered, note })
+            Some(DeviceEvent { reason: EventReason::Recovered, note })
         }
     };
     let versions = (old.device.driver_version, new.device.driver_version);
     let driver = match versions {
         (Some(before), Some(after)) if before != after => {
             let note = format!("device {id} ({name}) changed its driver from {before} to {after}");
-            Some(DeviceEvent { device: id.clone(), reason: EventReason::DriverChanged, note })
+            Some(DeviceEvent { reason: EventReason::DriverChanged, note })
         }
         _ => None,
     };
@@ -78,7 +84,7 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
 
 fn unhealthy(entry: &ListedDevice) -> Option<DeviceEvent> {
     let Health::Unhealthy(reason) = entry.health else { return None };
-    let (device, name) = (entry.device.id.clone(), &entry.device.description);
+    let (device, name) = (&entry.device.id, &entry.device.description);
     let note = format!("device {device} ({name}) is unhealthy: {reason}");
-    Some(DeviceEvent { device, reason: EventReason::Unhealthy, note })
+    Some(DeviceEvent { reason: EventReason::Unhealthy, note })
 }

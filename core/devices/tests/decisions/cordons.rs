@@ -1,8 +1,9 @@
 //! Devices that an administrator takes out of service.
 
+use devices::node_report::{DeviceEvent, EventReason, device_events};
 use devices::{
-    Catalog, CordonSource, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy, Moment,
-    UnhealthyReason,
+    Catalog, CordonSource, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy,
+    Moment, UnhealthyReason,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};
@@ -59,7 +60,7 @@ fn a_device_is_named_by_its_id_its_location_path_or_the_id_of_a_replica() {
         assert_eq!(cordoned(&set), [(1001, CordonSource::Configuration)], "{name}");
         assert!(set.unmatched_cordons.is_empty());
     }
-    assert!(" ".parse::<devices::DeviceName>().is_err());
+    assert!(" ".parse::<DeviceName>().is_err());
 }
 
 #[test]
@@ -78,6 +79,38 @@ fn the_annotation_cordons_without_a_new_catalog() {
     assert_eq!(cordoned(&set(&catalog, &snapshot)), [(1002, CordonSource::NodeAnnotation)]);
     snapshot.cordoned.clear();
     assert!(cordoned(&set(&catalog, &snapshot)).is_empty());
+}
+
+#[test]
+fn commas_and_line_breaks_separate_names() {
+    let list = |text: &str| -> Vec<String> {
+        DeviceName::list(text).iter().map(ToString::to_string).collect()
+    };
+    let names = ["PCIROOT(0)#PCI(0100)", r"PCI\VEN_10DE&DEV_1EB8\3&1&0&1"];
+    for text in
+        [names.join(","), names.join("\n"), format!(" {} ,\r\n\n,{1},{1}\r\n", names[1], names[0])]
+    {
+        assert_eq!(list(&text), names, "{text:?}");
+    }
+    for text in ["", " ", ",\n"] {
+        assert_eq!(list(text), [""; 0], "{text:?}");
+    }
+}
+
+#[test]
+fn a_name_of_no_device_is_one_event() {
+    let catalog = catalog([wddm(1)]);
+    let mut snapshot = host(vec![gpu(1, NVIDIA)]);
+    let before = set(&catalog, &snapshot);
+    snapshot.cordoned = DeviceName::list("PCIROOT(9)");
+    let after = set(&catalog, &snapshot);
+    let note = unmatched(&after).remove(0);
+    let event = DeviceEvent { reason: EventReason::NotFound, note };
+    assert!(event.reason.is_warning());
+    assert_eq!(<&str>::from(event.reason), "DirectXDeviceNotFound");
+    assert_eq!(device_events(&before, &after), [event]);
+    assert_eq!(device_events(&after, &after), []);
+    assert_eq!(device_events(&after, &before), []);
 }
 
 #[test]

@@ -331,7 +331,7 @@ volumeMounts:
 {{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
 - name: {{ base . }}
   mountPath: {{ . }}
-  readOnly: {{ or (not (has (base .) (list "device-plugins" "cdi"))) (eq $.component "directx-feature-discovery-linux") }}
+  readOnly: {{ not (has (base .) (list "device-plugins" "cdi")) }}
 {{- end }}
 {{- end }}
 {{- if .config }}

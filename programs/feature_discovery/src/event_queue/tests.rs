@@ -3,7 +3,6 @@
 use devices::node_report::EventReason;
 
 use super::*;
-use devices::PnpId;
 
 /// A container of this pod that uses the first version of a driver.
 pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
@@ -19,9 +18,8 @@ pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
 }
 
 fn event(device: u32) -> DeviceEvent {
-    let device = PnpId::new(format!("PCI\\VEN_10DE&DEV_1EB8\\{device}"));
-    let note = format!("device {device} is unhealthy");
-    DeviceEvent { device, reason: EventReason::Unhealthy, note }
+    let note = format!("device PCI\\VEN_10DE&DEV_1EB8\\{device} is unhealthy");
+    DeviceEvent { reason: EventReason::Unhealthy, note }
 }
 
 /// How many Events are reported within `time`, if each is reported when it may be.

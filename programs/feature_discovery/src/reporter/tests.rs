@@ -5,7 +5,7 @@ use std::path::Path;
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
 use daemon::logging::test_log::Log;
-use devices::{Catalog, HostSnapshot, Moment};
+use devices::{CORDON_ANNOTATION, Catalog, DeviceName, HostSnapshot, Moment};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -40,16 +40,17 @@ async fn report(
     server: &TestServer,
     test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
 ) {
-    report_with(server, &watch::Sender::default(), test).await;
+    report_with(server, &watch::Sender::default(), None, test).await;
 }
 
 async fn report_with(
     server: &TestServer,
     config_status: &watch::Sender<ReloadStatus>,
+    cordons: Option<PathBuf>,
     test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
 ) {
     let (send, sets) = watch::channel(None);
-    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), None);
+    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), None, cordons);
     tokio::select! {
         never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
         () = test(send) => {}
@@ -259,7 +260,7 @@ async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
         ..ReloadStatus::default()
     };
     let status = watch::Sender::new(rejected(1, Some("first")));
-    report_with(&server, &status, async |sets| {
+    report_with(&server, &status, None, async |sets| {
         sets.send(Some(set(&host()))).unwrap();
         let events = || requests(&server).iter().filter(|request| *request == EVENTS).count();
         sleep(MINUTE).await;
@@ -275,6 +276,67 @@ async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
         }
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
+    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let file = cordon_file::path_in(directory.path());
+    // What an earlier run has left.
+    cordon_file::write(&file, &DeviceName::list("PCIROOT(7)")).unwrap();
+    let names = || std::fs::read_to_string(&file).unwrap_or_default();
+    let server = TestServer::new(json!({}));
+    let status = watch::Sender::default();
+    report_with(&server, &status, Some(file.clone()), async |sets| {
+        assert_eq!(names(), "PCIROOT(7)\n", "the node is not known");
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        assert!(!file.exists());
+
+        server.change(|node| {
+            let names = "PCIROOT(9), PCIROOT(0)#PCI(1B00)\n";
+            node["metadata"]["annotations"] = json!({CORDON_ANNOTATION: names, "other": "x"});
+        });
+        sleep(MINUTE).await;
+        assert_eq!(names(), "PCIROOT(0)#PCI(1B00)\nPCIROOT(9)\n");
+        let mut host = host();
+        host.cordoned = cordon_file::devices_in(file.clone());
+        let _ = requests(&server);
+        for expected in [2, 0] {
+            sets.send(Some(set(&host))).unwrap();
+            sleep(MINUTE).await;
+            let events = requests(&server).iter().filter(|request| *request == EVENTS).count();
+            assert_eq!(events, expected, "an unhealthy device and a wrong name");
+        }
+
+        server.run(false);
+        sleep(MINUTE).await;
+        assert_eq!(names().lines().count(), 2, "the last known names");
+        server.run(true);
+        server.change(|node| node["metadata"]["annotations"] = json!({"other": "x"}));
+        sleep(2 * MINUTE).await;
+        assert!(!file.exists());
+    })
+    .await;
+    assert!(log.text().contains("`PCIROOT(9)` in the node's annotation"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
+    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let missing = directory.path().join("device-plugins");
+    let file = cordon_file::path_in(&missing);
+    let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
+    let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
+    report_with(&server, &watch::Sender::default(), Some(file.clone()), async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        std::fs::create_dir(&missing).unwrap();
+        sleep(2 * PAUSE).await;
+        assert!(file.exists());
+    })
+    .await;
+    assert!(log.text().contains("cannot hand cordoned devices to the plugin"), "{}", log.text());
 }
 
 #[tokio::test(start_paused = true)]

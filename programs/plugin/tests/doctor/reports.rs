@@ -191,6 +191,25 @@ fn the_configuration_is_listed_and_applied() {
 }
 
 #[test]
+fn devices_that_the_annotation_takes_out_of_service_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("directx")).unwrap();
+    let file = folder.path().join("directx/cordoned-devices");
+    std::fs::write(file, "PCIROOT(0)#PCI(1B00)\nPCIROOT(9)\n").unwrap();
+    let (directory, path) = (folder.path().display().to_string(), recorded("aws-t4-two.yaml"));
+    let (_, report) = report(&["--inventory", &path, "--device-plugin-dir", &directory]);
+    let checks = checks(&report, "resources");
+    let lines: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
+    for expected in [
+        "1 of 2 devices healthy",
+        "cordoned: taken out of service by the node's annotation",
+        "`PCIROOT(9)` in the node's annotation directx.microsoft.com/cordoned-devices names no device",
+    ] {
+        assert!(lines.iter().any(|line| line.starts_with(expected)), "{expected}: {lines:?}");
+    }
+}
+
+#[test]
 fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     if device_plugin::unix_sockets::skips_test() {
         return;
