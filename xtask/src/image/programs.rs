@@ -88,7 +88,10 @@ pub(crate) fn built(name: &str) -> &str {
 
 /// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
-    let usual = if profile == "release" { ", about ten minutes on two cores" } else { "" };
+    let usual = match profile {
+        "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
+        _ => "",
+    };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
     let folder = compile(shipped.target, shipped.packages, profile)?;
     if shipped.name == VISIBLE.name {
