@@ -1,7 +1,6 @@
 //! The source that an image is built from.
 
 use std::env;
-use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
@@ -67,7 +66,6 @@ impl Source {
 }
 
 fn git(arguments: &str) -> Option<String> {
-    let mut git = Command::new("git");
-    git.current_dir(workspace::root()).args(arguments.split(' '));
-    Some(process::stdout(&mut git)?.trim().to_owned())
+    let text = process::stdout(workspace::git().args(arguments.split(' ')))?;
+    Some(text.trim().to_owned())
 }
