@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 
 use super::layer::Files;
 use crate::process::{run, stage};
@@ -139,11 +139,9 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
         .iter()
         .map(|name| {
             let path = folder.join(built(name));
-            let bytes = fs::read(&path).with_context(|| {
-                format!(
-                    "cannot read {}\nhint: --programs names a folder with a build",
-                    path.display()
-                )
+            let bytes = fs::read(&path).map_err(|error| {
+                let hint = "hint: --programs names a folder with a build";
+                anyhow!("cannot read {}: {error}\n{hint}", path.display())
             })?;
             Ok(((*name).to_owned(), bytes))
         })

@@ -34,7 +34,7 @@ impl Source {
         let variable = env::var("SOURCE_DATE_EPOCH").ok();
         let time =
             variable.or_else(|| git("log -1 --format=%ct")).unwrap_or_else(|| "0".to_owned());
-        let seconds: u32 = time.parse().with_context(|| {
+        let seconds = time.parse::<u32>().ok().with_context(|| {
             format!("invalid SOURCE_DATE_EPOCH `{time}`\nhint: set it to seconds since 1970")
         })?;
         let repository =

@@ -166,6 +166,18 @@ fn workflow_and_pages_name_the_declared_version_of_rust() {
     }
 }
 
+#[test]
+fn only_a_folder_of_a_release_is_published() {
+    let mut xtask = Command::new(env!("CARGO"));
+    let (error, is_success) =
+        result(xtask.current_dir(workspace()).args(["xtask", "publish", "no-such-folder"]));
+    assert!(!is_success && error.contains("error: cannot read images.txt in no-such"), "{error}");
+    assert!(
+        error.ends_with("\nhint: name the folder that `cargo xtask release` wrote\n"),
+        "{error}"
+    );
+}
+
 /// A workflow for a tag builds the version that the tag names.
 #[test]
 fn a_tag_of_another_version_is_refused() {
