@@ -1,3 +1,3 @@
-module github.com/directx-device-plugin/directx-device-plugin/bindings/go
+module example.com/directx-device-plugin/bindings/go
 
 go 1.21

@@ -27,10 +27,8 @@ fn check_scripts() -> Result<()> {
     run(Command::new(folder.join("actionlint")).current_dir(&root).env("PATH", path))?;
     let mut zizmor = Command::new(folder.join("zizmor"));
     run(zizmor.current_dir(&root).args(["--quiet", "--offline", "--no-progress", ".github"]))?;
-    let mut list = Command::new("git");
-    list.current_dir(&root).args(["grep", "--files-with-matches", "-E"]);
-    let scripts =
-        stdout(list.arg("^#!/(usr/bin/env |bin/)(ba)?sh")).context("`git grep` failed")?;
+    let list = ["grep", "--files-with-matches", "-E", "^#!/(usr/bin/env |bin/)(ba)?sh"];
+    let scripts = stdout(workspace::git().args(list)).context("`git grep` failed")?;
     let mut shellcheck = Command::new(folder.join("shellcheck"));
     run(shellcheck.current_dir(&root).arg("--severity=warning").args(scripts.lines()))
 }

@@ -49,6 +49,14 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
+/// git in the workspace, also where that belongs to another user, as in a container of a workflow: this
+/// program is from there.
+pub(crate) fn git() -> Command {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["-c", "safe.directory=*"]);
+    git
+}
+
 /// Builds all programs for this machine, from what the tests are built from: another selection of
 /// packages or targets would have other features, and build much of it twice.
 pub(crate) fn build() -> Result<()> {

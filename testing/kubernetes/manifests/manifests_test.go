@@ -3,6 +3,7 @@ package manifests
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,19 +93,35 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestKustomization renders deploy as `kubectl apply --kustomize` does, with another image.
+// TestKustomization renders examples/kustomize as `kubectl apply --kustomize` does, as it is and
+// with everything that its files have as comments.
 func TestKustomization(t *testing.T) {
+	mustHaveImagesOf(t, 1, func(text string) string { return text })
+	commented := regexp.MustCompile(`(?m)^# (- |  new)`)
+	mustHaveImagesOf(t, 4, func(text string) string { return commented.ReplaceAllString(text, "$1") })
+}
+
+func mustHaveImagesOf(t *testing.T, daemonSets int, changed func(string) string) {
+	t.Helper()
 	files := filesys.MakeFsInMemory()
-	for _, name := range []string{"kustomization.yaml", "directx-device-plugin.yml"} {
-		text := read(t, "deploy/"+name)
-		if name == "kustomization.yaml" {
-			text += "images: [{name: registry.example.com/directx-device-plugin, newName: example.com/plugin, newTag: test}]\n"
+	names, err := filepath.Glob(filepath.Join(repository, "deploy/*.y*ml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(names, filepath.Join(repository, "examples/kustomize/kustomization.yml")) {
+		name, err := filepath.Rel(repository, path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := files.WriteFile("/"+name, []byte(text)); err != nil {
+		text := read(t, name)
+		if strings.HasPrefix(filepath.Base(name), "kustomization.") {
+			text = changed(text)
+		}
+		if err := files.WriteFile("/"+filepath.ToSlash(name), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/")
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/examples/kustomize")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +130,19 @@ func TestKustomization(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := admit(string(manifest))
-	if err != nil || len(found.daemonSets) != 1 {
+	if err != nil || len(found.daemonSets) != daemonSets {
 		t.Fatalf("%d DaemonSets: %v", len(found.daemonSets), err)
 	}
-	mustBeSafe(t, found.daemonSets[0])
-	mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image, "example.com/plugin:test")
+	for _, daemonSet := range found.daemonSets {
+		mustBeSafe(t, daemonSet)
+		pod := daemonSet.Spec.Template.Spec
+		for _, container := range append(pod.InitContainers, pod.Containers...) {
+			name, _ := strings.CutPrefix(container.Image, "registry.your-company.example/directx-")
+			if name == container.Image || !strings.HasSuffix(name, ":0.1.0") {
+				t.Errorf("%s has the image %s", daemonSet.Name, container.Image)
+			}
+		}
+	}
 }
 
 // TestInvalidConfigurationIsRefused shows that the program judges the files and variables of a

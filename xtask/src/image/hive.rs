@@ -4,8 +4,6 @@
 //! them, but Windows loads them when an image is derived from this one, so they have to be
 //! valid. Microsoft does not document the format; <https://github.com/msuhanov/regf> does.
 
-use super::security;
-
 /// The size of the base block, and of the only bin after it.
 const BLOCK: usize = 0x1000;
 
@@ -19,11 +17,9 @@ const NONE: u32 = u32::MAX;
 
 /// A hive whose only content is its root key.
 pub(super) fn empty() -> Vec<u8> {
-    let descriptor = security::registry_key();
-    let descriptor_length = u32::try_from(descriptor.len()).expect("the descriptor is short");
     let mut hive = b"regf".to_vec();
-    // The header has equal sequence numbers, no time, version 1.3, a primary file in memory, the
-    // root, the size of the bins, and one sector in a cluster.
+    // Equal sequence numbers, no time, version 1.3, a primary file in memory, the root, the size
+    // of the bins, one sector in a cluster.
     numbers(&mut hive, &[1, 1, 0, 0, 1, 3, 0, 1, ROOT, 0x1000, 1]);
     hive.resize(508, 0);
     let words =
@@ -33,27 +29,31 @@ pub(super) fn empty() -> Vec<u8> {
     hive.resize(BLOCK, 0);
 
     hive.extend(b"hbin");
-    // The bin has an offset, a size, and no time.
+    // Its offset and its size, and no time.
     numbers(&mut hive, &[0, 0x1000, 0, 0, 0, 0, 0]);
 
     // The size of a cell in use is negative.
     numbers(&mut hive, &[(SECURITY - ROOT).wrapping_neg()]);
-    // The key is a root that cannot be deleted, with a name of one byte a character:
-    // `KEY_HIVE_ENTRY`, `KEY_NO_DELETE`, `KEY_COMP_NAME`.
+    // A root that cannot be deleted, with a name of one byte a character: KEY_HIVE_ENTRY,
+    // KEY_NO_DELETE, KEY_COMP_NAME.
     hive.extend(b"nk\x2c\0");
-    // The key has no time, access bits or parent; no subkeys; no values; a security descriptor; no
-    // class.
+    // No time, access bits or parent; no subkeys; no values; the security; no class.
     numbers(&mut hive, &[0, 0, 0, NONE, 0, 0, NONE, NONE, 0, NONE, SECURITY, NONE]);
-    // It has no longest names or values. The length of the name may be any.
+    // No longest names or values; the length of the name, which may be any.
     numbers(&mut hive, &[0, 0, 0, 0, 0, 1]);
     hive.extend(b"R");
 
     hive.resize(BLOCK + SECURITY as usize, 0);
     numbers(&mut hive, &[(FREE - SECURITY).wrapping_neg()]);
     hive.extend(b"sk\0\0");
-    // The security cell is the only one, so it links to itself; one key uses it.
-    numbers(&mut hive, &[SECURITY, SECURITY, 1, descriptor_length]);
-    hive.extend(descriptor);
+    // It is the only one, so it links to itself; one key uses it. The length of what follows.
+    numbers(&mut hive, &[SECURITY, SECURITY, 1, 100]);
+    // The security descriptor (MS-DTYP, section 2.4.6): its header, the owner, the group, and a list of
+    // two entries. `O:BAG:SYD:(A;CI;KA;;;SY)(A;CI;KA;;;BA)`.
+    numbers(&mut hive, &[0x8004_0001, 20, 36, 0, 48]);
+    numbers(&mut hive, &[0x201, 0x500_0000, 32, 544, 0x101, 0x500_0000, 18, 0x34_0002, 2]);
+    numbers(&mut hive, &[0x14_0200, 0xf_003f, 0x101, 0x500_0000, 18]);
+    numbers(&mut hive, &[0x18_0200, 0xf_003f, 0x201, 0x500_0000, 32, 544]);
 
     hive.resize(BLOCK + FREE as usize, 0);
     numbers(&mut hive, &[0x1000 - FREE]);

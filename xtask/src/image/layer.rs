@@ -8,16 +8,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use anyhow::Result;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use tar::EntryType;
 
-use super::{hive, security};
+use super::hive;
 
 /// The hives that Windows expects in a base layer, and their folder.
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
+
+/// The security descriptors of folders and of files (MS-DTYP, section 2.4.6), in base64, and in SDDL as
+/// the tests decode them. Users cannot create files, which a program that runs as SYSTEM might load.
+///
+/// `O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;BU)`.
+const FOLDER_RIGHTS: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAAAgBM\
+    AAMAAAAAAxgA/wEfAAECAAAAAAAFIAAAACACAAAAAxQA/wEfAAEBAAAAAAAFEgAAAAADGACpABIAAQIAAAAAAAUgAAAA\
+    IQIAAA==";
+/// `O:BAG:SYD:(A;;FA;;;BA)(A;;FA;;;SY)(A;;0x1200a9;;;BU)`.
+const FILE_RIGHTS: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAAAgBM\
+    AAMAAAAAABgA/wEfAAECAAAAAAAFIAAAACACAAAAABQA/wEfAAEBAAAAAAAFEgAAAAAAGACpABIAAQIAAAAAAAUgAAAA\
+    IQIAAA==";
 
 /// Files by their paths.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -72,19 +82,19 @@ struct Layer {
 
 impl Layer {
     fn append(&mut self, path: &str, kind: EntryType, bytes: &[u8]) -> Result<()> {
-        // The attributes are `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE` (winnt.h).
-        let (attributes, descriptor) = match kind {
-            EntryType::Directory => ("16", security::folder()),
-            _ => ("32", security::file()),
+        // FILE_ATTRIBUTE_DIRECTORY and FILE_ATTRIBUTE_ARCHIVE (winnt.h).
+        let (attributes, rights) = match kind {
+            EntryType::Directory => ("16", FOLDER_RIGHTS),
+            _ => ("32", FILE_RIGHTS),
         };
-        let seconds = self.seconds.to_string();
+        let seconds = &*self.seconds.to_string();
         // Without the times, Windows shows the year 1754.
         let extensions = [
-            ("LIBARCHIVE.creationtime", &seconds),
-            ("MSWINDOWS.fileattr", &attributes.to_owned()),
-            ("MSWINDOWS.rawsd", &STANDARD.encode(descriptor)),
-            ("atime", &seconds),
-            ("ctime", &seconds),
+            ("LIBARCHIVE.creationtime", seconds),
+            ("MSWINDOWS.fileattr", attributes),
+            ("MSWINDOWS.rawsd", rights),
+            ("atime", seconds),
+            ("ctime", seconds),
         ];
         self.tar.append_pax_extensions(extensions.map(|(key, value)| (key, value.as_bytes())))?;
         let mut header = self.header(kind);
@@ -99,7 +109,7 @@ impl Layer {
     }
 
     fn header(&self, kind: EntryType) -> tar::Header {
-        // The mode contains the type of the entry, `S_IFDIR` or `S_IFREG`.
+        // With the type of the entry, `S_IFDIR` or `S_IFREG`.
         header(kind, if kind.is_dir() { 0o40755 } else { 0o10_0644 }, self.seconds)
     }
 }

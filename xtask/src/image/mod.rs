@@ -9,7 +9,6 @@ mod layout;
 mod manifest;
 mod programs;
 pub(crate) mod registry;
-mod security;
 mod source;
 
 use std::path::{Path, PathBuf};

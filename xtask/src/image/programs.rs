@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 
 use super::layer::Files;
 use crate::process::{run, stage};
@@ -88,7 +88,10 @@ pub(crate) fn built(name: &str) -> &str {
 
 /// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
-    let usual = if profile == "release" { ", about ten minutes on two cores" } else { "" };
+    let usual = match profile {
+        "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
+        _ => "",
+    };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
     let folder = compile(shipped.target, shipped.packages, profile)?;
     if shipped.name == VISIBLE.name {
@@ -136,11 +139,9 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
         .iter()
         .map(|name| {
             let path = folder.join(built(name));
-            let bytes = fs::read(&path).with_context(|| {
-                format!(
-                    "cannot read {}\nhint: --programs names a folder with a build",
-                    path.display()
-                )
+            let bytes = fs::read(&path).map_err(|error| {
+                let hint = "hint: --programs names a folder with a build";
+                anyhow!("cannot read {}: {error}\n{hint}", path.display())
             })?;
             Ok(((*name).to_owned(), bytes))
         })

@@ -1,7 +1,6 @@
 //! The source that an image is built from.
 
 use std::env;
-use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
@@ -35,7 +34,7 @@ impl Source {
         let variable = env::var("SOURCE_DATE_EPOCH").ok();
         let time =
             variable.or_else(|| git("log -1 --format=%ct")).unwrap_or_else(|| "0".to_owned());
-        let seconds: u32 = time.parse().with_context(|| {
+        let seconds = time.parse::<u32>().ok().with_context(|| {
             format!("invalid SOURCE_DATE_EPOCH `{time}`\nhint: set it to seconds since 1970")
         })?;
         let repository =
@@ -67,7 +66,6 @@ impl Source {
 }
 
 fn git(arguments: &str) -> Option<String> {
-    let mut git = Command::new("git");
-    git.current_dir(workspace::root()).args(arguments.split(' '));
-    Some(process::stdout(&mut git)?.trim().to_owned())
+    let text = process::stdout(workspace::git().args(arguments.split(' ')))?;
+    Some(text.trim().to_owned())
 }

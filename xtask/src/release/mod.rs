@@ -85,9 +85,7 @@ pub(crate) fn command(options: Options) -> Result<()> {
 
 /// What the changelog says about the version.
 fn release_notes(dry_run: bool) -> Result<String> {
-    let mut status = Command::new("git");
-    status.current_dir(workspace::root()).args(["status", "--porcelain"]);
-    let is_clean = dry_run || stdout(&mut status)?.is_empty();
+    let is_clean = dry_run || stdout(workspace::git().args(["status", "--porcelain"]))?.is_empty();
     ensure!(is_clean, "the files differ from the commit\nhint: commit or stash the changes");
     let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
     let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });

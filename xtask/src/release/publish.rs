@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 use super::{VERSION, names, stdout};
@@ -78,9 +78,12 @@ impl Pushed {
 /// `cargo xtask publish`.
 pub(crate) fn command(options: &Options) -> Result<()> {
     let folder = &options.folder;
+    let list = fs::read_to_string(folder.join(IMAGES)).map_err(|error| {
+        let hint = "hint: name the folder that `cargo xtask release` wrote";
+        anyhow!("cannot read {IMAGES} in {}: {error}\n{hint}", folder.display())
+    })?;
     let sums = ["--check", "--strict", "--quiet", "SHA256SUMS"];
     run_quietly(Command::new("sha256sum").current_dir(folder).args(sums))?;
-    let list = fs::read_to_string(folder.join(IMAGES))?;
     let names = names(folder)?;
     let chart = names.iter().find_map(|name| name.strip_suffix(".tgz"));
     let chart = chart.context("the release has no chart")?;

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/directx-device-plugin/directx-device-plugin/bindings/go/discovery"
+	"example.com/directx-device-plugin/bindings/go/discovery"
 )
 
 const usage = `Print the DirectX devices of this host, using the Go package of the discovery library

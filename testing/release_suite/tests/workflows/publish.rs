@@ -1,135 +1,19 @@
 //! Runs the commands of the workflows that package and publish, as the jobs do.
 //!
-//! Debian's registry stands in for GitHub's. Stand-ins for `docker`, `cosign` and `gh` record how they
-//! are called. The programs are stand-ins, too: a small library that is signed.
-
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(clippy::unwrap_used, reason = "a test")]
+//! Debian's registry stands in for GitHub's. The programs are stand-ins, too: a small library that is
+//! signed.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use image_suite::daemon::{Access, Registry};
-use serde_json::Value;
+
+use crate::runner::{Runner, output, read, result, workspace, write_program};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const IMAGES: [&str; 3] =
     ["directx-device-plugin-linux", "directx-device-plugin", "directx-visible"];
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// What a command prints, and whether it succeeds.
-fn result(command: &mut Command) -> (String, bool) {
-    let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = [result.stdout, result.stderr].concat();
-    (String::from_utf8(text).unwrap(), result.status.success())
-}
-
-fn output(command: &mut Command) -> String {
-    let (text, is_success) = result(command);
-    assert!(is_success, "{command:?}: {text}");
-    text
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
-}
-
-fn write_program(path: &Path, script: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, script).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-/// The runner of the workflows, with its tools in front of those of this machine.
-struct Runner {
-    folder: tempfile::TempDir,
-}
-
-impl Runner {
-    /// `registry` is where releases are published.
-    fn new(registry: &str) -> Runner {
-        let runner = Runner { folder: tempfile::tempdir().unwrap() };
-        let cargo = env!("CARGO");
-        runner.tool(
-            "cargo",
-            &format!(
-                "case \"$2\" in\nimage) set -- \"$@\" --profile dev ;;\n\
-                 release) set -- \"$@\" --profile dev --registry {registry} ;;\nesac\nexec {cargo} \"$@\""
-            ),
-        );
-        let log = runner.path("calls");
-        for name in ["docker", "cosign", "gh"] {
-            runner.tool(name, &format!("echo {name} \"$@\" >> {}", log.display()));
-        }
-        // The test has no timestamp server.
-        let drop_timestamp = "for argument; do\n\
-            shift\ncase \"$skip$argument\" in\n-ts) skip=1 ;;\n1*) skip= ;;\n*) set -- \"$@\" \"$argument\" ;;\nesac\n\
-            done\nPATH=${PATH#*:} exec osslsigncode \"$@\"";
-        runner.tool("osslsigncode", drop_timestamp);
-        // A package of GitHub's registry may be private at first.
-        let private = "case \"$PRIVATE $*\" in 1*--no-creds*) exit 1 ;; esac";
-        runner.tool("skopeo", &format!("{private}\nPATH=${{PATH#*:}} exec skopeo \"$@\""));
-        let mut helm = Command::new("go");
-        helm.current_dir(workspace().join("testing/kubernetes")).args(["tool", "-n", "helm"]);
-        symlink(output(&mut helm).trim(), runner.path("tools/helm")).unwrap();
-        runner
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn tool(&self, name: &str, script: &str) {
-        write_program(&self.path("tools").join(name), &format!("#!/bin/sh\n{script}\n"));
-    }
-
-    fn in_environment(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", self.path("tools").display()));
-        command.env("GIT_CONFIG_GLOBAL", self.path("gitconfig"));
-        command.env("GITHUB_WORKSPACE", workspace()).env("GITHUB_REPOSITORY", "Owner/Plugin");
-        command.env("GITHUB_ACTOR", "owner").env("GITHUB_REF_NAME", format!("v{VERSION}"));
-    }
-
-    /// Runs the commands of a job in `folder`, except steps that install tools of the runner.
-    fn run(&self, workflow: &str, job: &str, folder: &Path, variables: &[(&str, &str)]) {
-        let text = read(workspace().join(format!(".github/workflows/{workflow}.yml")));
-        let document: Value = serde_saphyr::from_str(&text).unwrap();
-        let job = &document["jobs"][job];
-        // These are GitHub's default shells.
-        let shell = if job["container"].is_null() { "bash" } else { "sh" };
-        let mut count = 0;
-        for step in job["steps"].as_array().unwrap() {
-            let Some(commands) = step["run"].as_str() else { continue };
-            if commands.starts_with("sudo apt-get") {
-                continue;
-            }
-            count += 1;
-            for variable in step["env"].as_object().into_iter().flat_map(|env| env.keys()) {
-                let is_given = variables.iter().any(|(name, _)| name == variable);
-                assert!(is_given, "{workflow}: the test does not set {variable}");
-            }
-            let working_directory = step["working-directory"].as_str().unwrap_or(".");
-            let mut command = Command::new(shell);
-            self.in_environment(command.args(["-e", "-c", commands]));
-            command.current_dir(folder.join(working_directory)).envs(variables.iter().copied());
-            output(&mut command);
-        }
-        assert!(count > 0, "{workflow} has no such commands");
-    }
-
-    /// `xtask` in a folder of a job that has credentials.
-    fn xtask(&self, folder: &Path, arguments: &[&str]) -> (String, bool) {
-        let mut xtask = Command::new(folder.join("target/debug/xtask"));
-        self.in_environment(xtask.current_dir(folder).args(arguments));
-        result(&mut xtask)
-    }
-}
 
 #[test]
 #[ignore = "builds a release and installs its chart in a cluster: cargo xtask test release"]
@@ -263,19 +147,6 @@ fn private_packages_are_named(runner: &Runner, job: &Path) {
     assert!(!is_success && error.contains(package), "{error}");
 }
 
-/// A workflow for a tag builds the version that the tag names.
-#[test]
-fn a_tag_of_another_version_is_refused() {
-    let mut xtask = Command::new(env!("CARGO"));
-    xtask.current_dir(workspace()).args(["xtask", "release", "--repository", "Owner/Plugin"]);
-    let folder = tempfile::tempdir().unwrap();
-    xtask.arg("--output").arg(folder.path().join("dist"));
-    let (error, is_success) =
-        result(xtask.env("GITHUB_REF_TYPE", "tag").env("GITHUB_REF_NAME", "v99.0.0"));
-    let expected = format!("error: the tag is v99.0.0, the version is {VERSION}\n");
-    assert!(!is_success && error.ends_with(&expected), "{error}");
-}
-
 /// Installs the chart from the registry on the API server of the cluster suite.
 fn install(chart: &str, images: &str) {
     let mut go = Command::new("go");
@@ -283,30 +154,4 @@ fn install(chart: &str, images: &str) {
     go.args(["test", "-count=1", "-vet=off", "-run=TestPublishedChart", "-v", "./cluster"]);
     let text = output(go.env("PUBLISHED_CHART", chart).env("PUBLISHED_IMAGES", images));
     assert!(text.contains("--- PASS: TestPublishedChart"), "{text}");
-}
-
-/// The matrix of the workflow runs every step of the tests once.
-#[test]
-fn the_workflow_runs_every_step() {
-    let text = read(workspace().join(".github/workflows/linux.yml"));
-    let mut in_workflow: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("steps: "))
-        .flat_map(|steps| steps.split(' '))
-        .collect();
-    let mut xtask = Command::new(env!("CARGO"));
-    let list = output(xtask.current_dir(workspace()).args(["xtask", "test", "--list"]));
-    let mut expected: Vec<&str> =
-        list.lines().map(|line| line.split(' ').next().unwrap()).collect();
-    in_workflow.sort_unstable();
-    expected.sort_unstable();
-    assert_eq!(in_workflow, expected);
-}
-
-#[test]
-fn the_workflow_checks_the_declared_version_of_rust() {
-    let manifest = read(workspace().join("Cargo.toml"));
-    let declared = manifest.split("rust-version = \"").nth(1).unwrap().split('"').next().unwrap();
-    let workflow = read(workspace().join(".github/workflows/test.yml"));
-    assert!(workflow.contains(&format!("      RUST: '{declared}'\n")), "{declared}");
 }

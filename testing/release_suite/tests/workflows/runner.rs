@@ -1,0 +1,156 @@
+//! A runner of GitHub, which runs the commands of a job.
+//!
+//! Stand-ins for `docker`, `cosign` and `gh` record how they are called.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+pub(crate) fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What a command prints, and whether it succeeds.
+pub(crate) fn result(command: &mut Command) -> (String, bool) {
+    let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [result.stdout, result.stderr].concat();
+    (String::from_utf8(text).unwrap(), result.status.success())
+}
+
+pub(crate) fn output(command: &mut Command) -> String {
+    let (text, is_success) = result(command);
+    assert!(is_success, "{command:?}: {text}");
+    text
+}
+
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
+}
+
+pub(crate) fn write_program(path: &Path, script: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The jobs of a workflow.
+pub(crate) fn jobs(workflow: &str) -> Value {
+    let text = read(workspace().join(format!(".github/workflows/{workflow}.yml")));
+    let document: Value = serde_saphyr::from_str(&text).unwrap();
+    document["jobs"].clone()
+}
+
+/// The steps of a job that run commands.
+pub(crate) fn steps(job: &Value) -> impl Iterator<Item = &Value> {
+    job["steps"].as_array().into_iter().flatten().filter(|step| step["run"].is_string())
+}
+
+/// Whether a step installs tools of the runner, or runs in PowerShell, the default on Windows.
+pub(crate) fn needs_github(job: &Value, step: &Value) -> bool {
+    let commands = step["run"].as_str().unwrap();
+    let is_windows = !job["runs-on"].as_str().unwrap().starts_with("ubuntu");
+    commands.starts_with("sudo apt-get")
+        || commands.starts_with("rustup ")
+        || is_windows && step["shell"] != "bash"
+}
+
+/// The runner of the workflows, with its tools in front of those of this machine.
+pub(crate) struct Runner {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Runner {
+    /// `registry` is where releases are published.
+    pub(crate) fn new(registry: &str) -> Runner {
+        // Below the root, so that cargo finds the workspace.
+        let folder = tempfile::tempdir_in(workspace().join("target")).unwrap();
+        let runner = Runner { folder };
+        let inventory = workspace().join("fixtures/inventories/aws-t4-two.yaml");
+        runner.tool(
+            "cargo",
+            &format!(
+                "case \"$*\" in\n*--profile*) ;;\nxtask\\ image*) set -- \"$@\" --profile dev ;;\n\
+                 xtask\\ release*) set -- \"$@\" --profile dev --registry {registry} ;;\n\
+                 xtask\\ test*) set -- \"$@\" --list ;;\n\
+                 run\\ *) set -- \"$@\" --inventory {} ;;\nesac\nexec {} \"$@\"",
+                inventory.display(),
+                env!("CARGO")
+            ),
+        );
+        let log = runner.path("calls");
+        for name in ["docker", "cosign", "gh"] {
+            runner.tool(name, &format!("echo {name} \"$@\" >> {}", log.display()));
+        }
+        // No timestamp server.
+        let drop_timestamp = "for argument; do\n\
+            shift\ncase \"$skip$argument\" in\n-ts) skip=1 ;;\n1*) skip= ;;\n*) set -- \"$@\" \"$argument\" ;;\nesac\n\
+            done\nPATH=${PATH#*:} exec osslsigncode \"$@\"";
+        runner.tool("osslsigncode", drop_timestamp);
+        // A package of GitHub's registry may be private at first.
+        let private = "case \"$PRIVATE $*\" in 1*--no-creds*) exit 1 ;; esac";
+        runner.tool("skopeo", &format!("{private}\nPATH=${{PATH#*:}} exec skopeo \"$@\""));
+        let mut helm = Command::new("go");
+        helm.current_dir(workspace().join("testing/kubernetes")).args(["tool", "-n", "helm"]);
+        symlink(output(&mut helm).trim(), runner.path("tools/helm")).unwrap();
+        runner
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Puts a script in front of the tools of this machine.
+    pub(crate) fn tool(&self, name: &str, script: &str) {
+        write_program(&self.path("tools").join(name), &format!("#!/bin/sh\n{script}\n"));
+    }
+
+    pub(crate) fn in_environment(&self, command: &mut Command) {
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", self.path("tools").display()));
+        // In a container, the checkout belongs to another user.
+        command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+        command.env("GITHUB_WORKSPACE", workspace()).env("GITHUB_REPOSITORY", "Owner/Plugin");
+        command.env("GITHUB_ACTOR", "owner");
+        command.env("GITHUB_REF_NAME", concat!("v", env!("CARGO_PKG_VERSION")));
+        command.env("GITHUB_STEP_SUMMARY", self.path("summary.md"));
+    }
+
+    /// Runs the commands of a job in `folder`, except those that need GitHub. `variables` are those whose
+    /// values GitHub knows.
+    pub(crate) fn run(&self, workflow: &str, job: &str, folder: &Path, variables: &[(&str, &str)]) {
+        let job = &jobs(workflow)[job];
+        let mut count = 0;
+        for step in steps(job).filter(|step| !needs_github(job, step)) {
+            count += 1;
+            // GitHub's defaults.
+            let mut command = if step["shell"] == "bash" {
+                let mut bash = Command::new("bash");
+                bash.args(["--noprofile", "--norc", "-o", "pipefail"]);
+                bash
+            } else {
+                Command::new(if job["container"].is_null() { "bash" } else { "sh" })
+            };
+            command.args(["-e", "-c", step["run"].as_str().unwrap()]);
+            self.in_environment(&mut command);
+            for (name, value) in step["env"].as_object().into_iter().flatten() {
+                let given = variables.iter().find(|(given, _)| given == name);
+                let value = given.map_or(value.as_str().unwrap(), |(_, value)| value);
+                assert!(!value.contains("${{"), "{workflow}: the test does not set {name}");
+                command.env(name, value);
+            }
+            let working_directory = step["working-directory"].as_str().unwrap_or(".");
+            output(command.current_dir(folder.join(working_directory)));
+        }
+        assert!(count > 0, "{workflow} has no such commands");
+    }
+
+    /// `xtask` in a folder of a job that has credentials.
+    pub(crate) fn xtask(&self, folder: &Path, arguments: &[&str]) -> (String, bool) {
+        let mut xtask = Command::new(folder.join("target/debug/xtask"));
+        self.in_environment(xtask.current_dir(folder).args(arguments));
+        result(&mut xtask)
+    }
+}
