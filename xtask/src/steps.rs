@@ -277,7 +277,7 @@ fn windows_lints() -> Result<()> {
 }
 
 fn dxg() -> Result<()> {
-    image::compile(STATIC_TARGET, image::LINUX.packages, "dev")?;
+    image::compile(STATIC_TARGET, image::LINUX.packages, "dev", None)?;
     run(&mut ignored_tests(&["--test", "dxg"]))
 }
 

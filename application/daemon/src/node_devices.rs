@@ -1,9 +1,9 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
 //! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
-//! devices, the devices that containers hold, those that the node's annotation takes out of service and
-//! changes of the configuration, each from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and of the resources
-//! with the encoded list of each.
+//! devices, the devices that containers hold, those that the node's annotation takes out of service
+//! and changes of the configuration, each from a separate thread that may hang. It is the only writer
+//! of the published [`DeviceSet`], and of the resources with the encoded list of each.
 
 mod advertised_resource;
 pub(crate) mod device_holders;
@@ -57,8 +57,8 @@ pub struct NodeDevices {
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
-    /// The devices that the node's annotation takes out of service.
-    cordons: watch::Receiver<Vec<DeviceName>>,
+    /// The devices that the node's annotation takes out of service, if they are followed.
+    cordons: Option<watch::Receiver<Vec<DeviceName>>>,
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
     launcher: NodeLauncher,
@@ -96,9 +96,10 @@ impl NodeDevices {
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
         devices.reset_reader = ResetReader::new(host.read_resets);
         if let Some(file) = host.cordons {
-            devices.cordons = cordon_file::follow(file)
+            let cordons = cordon_file::follow(file)
                 .context("cannot start the thread that follows the cordoned devices")
                 .map_err(Failure::runtime)?;
+            devices.cordons = Some(cordons);
         }
         match first {
             Ok(read) => devices.apply_read(received(read)?)?,
@@ -131,7 +132,7 @@ impl NodeDevices {
             uuid_reader: GpuUuidReader::new(None),
             reset_reader: ResetReader::new(None),
             resets: ResetHistory::default(),
-            cordons: watch::channel(Vec::new()).1,
+            cordons: None,
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::new(None),
@@ -243,8 +244,8 @@ impl NodeDevices {
             }
             counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
                 if self.catalog.has_reset_limit() => self.apply_resets(&counters),
-            Ok(()) = self.cordons.changed() => {
-                self.snapshot.cordoned.clone_from(&self.cordons.borrow_and_update());
+            cordoned = next_cordons(&mut self.cordons) => {
+                self.snapshot.cordoned = cordoned?;
                 self.advance();
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
@@ -283,7 +284,10 @@ impl NodeDevices {
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         let resets = self.resets.at(self.now());
-        let cordoned = self.cordons.borrow_and_update().clone();
+        let cordoned = match &mut self.cordons {
+            Some(cordons) => cordons.borrow_and_update().clone(),
+            None => Vec::new(),
+        };
         self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
         if let Some(schemas) = &self.schemas {
@@ -454,6 +458,18 @@ impl NodeDevices {
             self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn device_plugin::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
+}
+
+/// The next devices that are out of service.
+async fn next_cordons(
+    cordons: &mut Option<watch::Receiver<Vec<DeviceName>>>,
+) -> Result<Vec<DeviceName>, Failure> {
+    let Some(cordons) = cordons else { return std::future::pending().await };
+    let changed = cordons.changed().await;
+    changed
+        .context("the thread that follows the cordoned devices panicked")
+        .map_err(Failure::runtime)?;
+    Ok(cordons.borrow_and_update().clone())
 }
 
 /// Waits until this time, or forever.

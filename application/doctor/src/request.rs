@@ -17,7 +17,7 @@ pub const DOCTOR_EXAMPLES: &str = concat!(
 Exits with 1 if there is a problem, and with 0 if there are only warnings. This page explains
 every line:
 ",
-    env!("CARGO_PKG_REPOSITORY"),
+    env!("REPOSITORY_URL"),
     "/blob/main/docs/doctor.md
 
 Examples:
@@ -38,7 +38,7 @@ The same as `doctor --try`. Exits with 1 if a step failed, and with 0 if there a
 warnings. It removes everything that it creates, even after Ctrl+C. This page explains each
 step:
 ",
-    env!("CARGO_PKG_REPOSITORY"),
+    env!("REPOSITORY_URL"),
     "/blob/main/docs/verify.md
 
 Examples:

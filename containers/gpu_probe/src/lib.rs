@@ -8,7 +8,7 @@
 /// The address of a section of the page about findings. A container does not have the pages.
 macro_rules! page {
     ($section:literal) => {
-        concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/doctor.md#", $section)
+        concat!(env!("REPOSITORY_URL"), "/blob/main/docs/doctor.md#", $section)
     };
 }
 

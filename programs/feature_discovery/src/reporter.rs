@@ -280,8 +280,8 @@ impl Reporter {
         loop {
             let due = {
                 let state = state.borrow_and_update();
-                let due = state.events.due(Instant::now()).map(|due| attempts.due(due));
-                due.filter(|_| state.node.is_some())
+                let next = state.events.due(Instant::now()).filter(|_| state.node.is_some());
+                next.map(|due| attempts.due(due))
             };
             if due.is_none_or(|due| due > Instant::now()) {
                 changed_or_due(&mut state, due).await;

@@ -170,6 +170,8 @@ fn linux_archive(release: &Path, to: &Path) {
     let report = run("directx-device-plugin", &[&["simulate"], &inventory[..]].concat());
     assert!(report.contains("directx.microsoft.com/display"), "{report}");
     assert!(run("test-device-discovery", &inventory).contains("NVIDIA"));
+    let help = run("directx-device-plugin", &["doctor", "--help"]);
+    assert!(help.contains("https://github.com/Owner/Plugin/blob/main/docs/doctor.md"), "{help}");
 }
 
 /// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing else.

@@ -145,7 +145,7 @@ impl Image {
     ) -> Result<Image> {
         let folder = match programs {
             Some(folder) => folder.to_owned(),
-            None => programs::build(shipped, profile)?,
+            None => programs::build(shipped, profile, source.url().as_deref())?,
         };
         stage(&format!("packing the image of {}", shipped.name));
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };

@@ -86,14 +86,15 @@ pub(crate) fn built(name: &str) -> &str {
     }
 }
 
-/// Builds the programs of an image with a profile and returns their folder.
-pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
+/// Builds the programs of an image with a profile and returns their folder. They print addresses of
+/// pages at `url`.
+pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Result<PathBuf> {
     let usual = match profile {
         "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
         _ => "",
     };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
-    let folder = compile(shipped.target, shipped.packages, profile)?;
+    let folder = compile(shipped.target, shipped.packages, profile, url)?;
     if shipped.name == VISIBLE.name {
         stage("building the filters, about a minute on two cores");
         visibility_filter::build_into(&folder)?;
@@ -101,8 +102,13 @@ pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds all programs of `packages` and returns their folder.
-pub(crate) fn compile(target: &str, packages: &[&str], profile: &str) -> Result<PathBuf> {
+/// Builds all programs of `packages` and returns their folder. They print addresses of pages at `url`.
+pub(crate) fn compile(
+    target: &str,
+    packages: &[&str],
+    profile: &str,
+    url: Option<&str>,
+) -> Result<PathBuf> {
     let mut flags = build_flags::every_system();
     match target {
         WINDOWS_TARGET => {
@@ -123,6 +129,7 @@ pub(crate) fn compile(target: &str, packages: &[&str], profile: &str) -> Result<
     }
     build.args(["build", "--locked", "--profile", profile, "--target", target]);
     build.args(packages.iter().flat_map(|package| ["--package", package]));
+    build.envs(url.map(|url| ("REPOSITORY_URL", url)));
     run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
     Ok(folder(target, profile))
 }

@@ -114,7 +114,7 @@ fn build(
     let linux = temporary.join(&linux_name);
     // The documents come first, because a missing license is found in seconds.
     programs::documents(&windows, &visible, &linux)?;
-    programs::stage(&windows, &linux, profile)?;
+    programs::stage(&windows, &linux, profile, source.url().as_deref())?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
     let built = image::folder(workspace::WINDOWS_TARGET, profile);
     let mut is_signed = true;

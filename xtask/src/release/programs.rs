@@ -78,13 +78,13 @@ fn number(program: &[u8], at: usize) -> usize {
 }
 
 /// Adds what the archive for Windows has for developers, and builds the programs for Linux.
-pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
+pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, url: Option<&str>) -> Result<()> {
     import_libraries(windows)?;
 
     let (probe, static_packages) = LINUX_PACKAGES.split_last().expect("the list is not empty");
-    let probes = image::compile(LINUX_TARGET, &[probe], profile)?;
+    let probes = image::compile(LINUX_TARGET, &[probe], profile, url)?;
     copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    let built = image::compile(STATIC_TARGET, static_packages, profile)?;
+    let built = image::compile(STATIC_TARGET, static_packages, profile, url)?;
     for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {
         // The names of clients are for what was written for earlier device plugins on Windows.
         if name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go") {

@@ -46,7 +46,7 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
     let what = "directx-visible does not show exactly the allocated devices";
     let hint = concat!(
         "the table of APIs says what is known: ",
-        env!("CARGO_PKG_REPOSITORY"),
+        env!("REPOSITORY_URL"),
         "/blob/main/docs/multi-gpu.md"
     );
     Some(SUBJECT.failed(what, hint).measured(counts).detail(different))

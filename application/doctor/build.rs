@@ -1,0 +1,9 @@
+//! Sets the address of the repository, whose pages the findings name.
+
+#[path = "../../programs/repository_url.rs"]
+mod repository_url;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    repository_url::set();
+}
