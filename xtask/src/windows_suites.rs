@@ -11,13 +11,12 @@ use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_t
 use crate::{build_flags, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 13] = [
+const NOT_UNDER_WINE: [(&str, &str); 12] = [
     ("adversary", "attacks the daemon on Linux"),
     ("bench", "measures the daemon on this machine"),
     ("daemon_bed", "serves the two above"),
     ("doc_pages", "reads documents of the repository, in the same way everywhere"),
     ("dxg_suite", "tests the program for Linux"),
-    ("feature_discovery", "replaces a file that its test reads, which Wine refuses"),
     ("fleet", "drives a cluster on Linux"),
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("image_suite", "starts xtask"),
