@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::case_folding::fold_case;
 use crate::selection::{check_scope, select, supported};
 use crate::{
-    Cordon, CordonSource, Device, DeviceMatch, DeviceResets, DriverModel, Filter, Health,
-    HostFacts, HostSnapshot, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
-    Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
+    Cordon, CordonSource, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
+    HostSnapshot, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule, Sharing,
+    SkipReason, Skipped, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -169,19 +169,6 @@ impl Catalog {
     #[must_use]
     pub fn has_reset_limit(&self) -> bool {
         self.models.iter().any(|model| model.policy.unhealthy_after_resets.is_some())
-    }
-
-    /// The time until the first of these resets no longer counts, so that a device may recover.
-    #[must_use]
-    pub fn next_reset_expiry(&self, resets: &[DeviceResets]) -> Option<Duration> {
-        self.models
-            .iter()
-            .filter_map(|model| model.policy.unhealthy_after_resets)
-            .flat_map(|limit| {
-                resets.iter().filter_map(move |resets| limit.window().checked_sub(resets.age))
-            })
-            .filter(|left| !left.is_zero())
-            .min()
     }
 
     /// The cordons of every driver model's configuration, and of the snapshot.
