@@ -38,7 +38,10 @@ impl FromStr for StorePath {
     fn from_str(text: &str) -> Result<Self, PathError> {
         let path = text.replace('/', "\\");
         if path.starts_with('\\') {
-            return Err(PathError::new(text, PathProblem::Rooted));
+            return Err(PathError::new(
+                text,
+                "is absolute; it must be relative to the driver store folder",
+            ));
         }
         path.split('\\').try_for_each(check_component).map_err(|why| PathError::new(text, why))?;
         Ok(StorePath(path))
@@ -75,7 +78,7 @@ impl FromStr for FileName {
     /// Parses a file name without a folder.
     fn from_str(text: &str) -> Result<Self, PathError> {
         if text.contains(['\\', '/']) {
-            return Err(PathError::new(text, PathProblem::NotBare));
+            return Err(PathError::new(text, "contains a folder; it must be a bare file name"));
         }
         check_component(text).map_err(|why| PathError::new(text, why))?;
         Ok(FileName(text.to_owned()))
@@ -93,49 +96,29 @@ impl fmt::Display for FileName {
 #[error("the path `{}` {why}", printable(.path))]
 pub struct PathError {
     path: String,
-    why: PathProblem,
+    why: &'static str,
 }
 
 impl PathError {
-    fn new(path: &str, why: PathProblem) -> PathError {
+    fn new(path: &str, why: &'static str) -> PathError {
         PathError { path: path.to_owned(), why }
     }
 }
 
-/// What is wrong with a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum PathProblem {
-    #[error("is empty or has an empty component")]
-    Empty,
-    #[error("is absolute; it must be relative to the driver store folder")]
-    Rooted,
-    #[error("contains `.` or `..`; it must stay inside the driver store folder")]
-    Parent,
-    #[error("contains a colon; drive letters and alternate data streams are not allowed")]
-    Colon,
-    #[error("contains a character that Windows does not allow in file names")]
-    Forbidden,
-    #[error("has a component that ends with a dot or a space, which Windows removes")]
-    Trailing,
-    #[error("has a component that Windows treats as a device name, such as NUL")]
-    Device,
-    #[error("contains a folder; it must be a bare file name")]
-    NotBare,
-}
-
-pub(crate) fn check_component(component: &str) -> Result<(), PathProblem> {
+/// Checks one component of a path; the error completes the sentence that begins with the path.
+pub(crate) fn check_component(component: &str) -> Result<(), &'static str> {
     if component.is_empty() {
-        Err(PathProblem::Empty)
+        Err("is empty or has an empty component")
     } else if component == "." || component == ".." {
-        Err(PathProblem::Parent)
+        Err("contains `.` or `..`; it must stay inside the driver store folder")
     } else if component.contains(':') {
-        Err(PathProblem::Colon)
+        Err("contains a colon; drive letters and alternate data streams are not allowed")
     } else if component.chars().any(|c| c.is_control() || "<>\"|?*\\/".contains(c)) {
-        Err(PathProblem::Forbidden)
+        Err("contains a character that Windows does not allow in file names")
     } else if component.ends_with(['.', ' ']) {
-        Err(PathProblem::Trailing)
+        Err("has a component that ends with a dot or a space, which Windows removes")
     } else if is_device(component) {
-        Err(PathProblem::Device)
+        Err("has a component that Windows treats as a device name, such as NUL")
     } else {
         Ok(())
     }
