@@ -9,27 +9,20 @@ use devices::DriverModel;
 use crate::Place;
 
 /// Where a value comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, strum::Display)]
 pub enum Origin {
     /// A flag, such as `--device-plugin-dir`.
+    #[strum(to_string = "{0}")]
     Flag(&'static str),
     /// An environment variable, by name.
+    #[strum(to_string = "variable {0}")]
     Variable(String),
     /// A configuration file and the line in it.
+    #[strum(to_string = "{0}")]
     File(Place),
     /// The setting is not set.
+    #[strum(to_string = "default")]
     Default,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Flag(flag) => f.write_str(flag),
-            Origin::Variable(name) => write!(f, "variable {name}"),
-            Origin::File(place) => place.fmt(f),
-            Origin::Default => f.write_str("default"),
-        }
-    }
 }
 
 /// An effective value, for logs and explanations.

@@ -53,20 +53,7 @@ impl DriverKey {
 
 /// A `DXCore` adapter attribute. Inventories list the names in this order, such as
 /// `d3d11-graphics`.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    EnumString,
-    VariantArray,
-    VariantNames,
-    Display,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, VariantArray, VariantNames)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 #[repr(u16)]
 pub enum Attribute {

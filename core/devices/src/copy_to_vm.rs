@@ -3,24 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strum::{EnumString, VariantArray};
+use strum::{Display, EnumString, VariantArray};
 
 use crate::ParseError;
 
 /// One of the four `CopyToVm*` key names, in the order in which their files take destinations.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    EnumString,
-    strum::Display,
-    VariantArray,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumString, VariantArray)]
 #[strum(ascii_case_insensitive)]
 pub enum CopyToVmKind {
     /// Files for System32.
@@ -44,7 +32,7 @@ impl CopyToVmKind {
 
 /// A `CopyToVm*` key: one of the four names, in the driver key itself or in a
 /// subkey named for the kernel driver (`softgpukmd\CopyToVmOverwrite`).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CopyToVmKey {
     /// The name; the first field, so that keys sort in the order in which their files take
     /// destinations.

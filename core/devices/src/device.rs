@@ -1,6 +1,5 @@
 //! A device: an adapter with a `PnP` device, and the properties derived from both.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::{
@@ -26,55 +25,39 @@ impl Health {
 }
 
 /// Why a device is unhealthy.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum UnhealthyReason {
     /// The `PnP` manager reports a problem code (Microsoft's "Device Manager error
     /// messages"; 43 is a device that stopped itself).
+    #[error("Windows reports problem code {0}")]
     ProblemCode(u32),
     /// The driver names files and its folder is empty or missing, as while it is being replaced.
+    #[error("the driver store folder is missing or empty")]
     NoDriverFiles,
     /// Windows lists the adapter of the device, but it cannot be read.
+    #[error("the adapter cannot be read, as while its driver is being updated")]
     Unreadable,
     /// Windows lists the adapter of the device, but it is skipped now.
+    #[error("the adapter is reported, but no longer advertised; doctor shows the reason")]
     Skipped,
     /// The host no longer reports the device.
+    #[error("the host no longer reports the device")]
     Removed,
     /// An administrator took the device out of service.
+    #[error("cordoned: taken out of service by {0}")]
     Cordoned(CordonSource),
     /// The driver was reset this often within this many minutes.
+    #[error(
+        "the driver was reset {count} {} within {minutes} {}",
+        if *count == 1 { "time" } else { "times" },
+        if *minutes == 1 { "minute" } else { "minutes" },
+    )]
     Resets {
         /// The number of resets.
         count: u32,
         /// The minutes of the limit.
         minutes: u32,
     },
-}
-
-impl fmt::Display for UnhealthyReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UnhealthyReason::ProblemCode(code) => write!(f, "Windows reports problem code {code}"),
-            UnhealthyReason::NoDriverFiles => {
-                f.write_str("the driver store folder is missing or empty")
-            }
-            UnhealthyReason::Unreadable => {
-                f.write_str("the adapter cannot be read, as while its driver is being updated")
-            }
-            UnhealthyReason::Skipped => f.write_str(
-                "the adapter is reported, but no longer advertised; doctor shows the reason",
-            ),
-            UnhealthyReason::Removed => f.write_str("the host no longer reports the device"),
-            UnhealthyReason::Cordoned(source) => {
-                write!(f, "cordoned: taken out of service by {source}")
-            }
-            UnhealthyReason::Resets { count, minutes } => write!(
-                f,
-                "the driver was reset {count} {} within {minutes} {}",
-                if *count == 1 { "time" } else { "times" },
-                if *minutes == 1 { "minute" } else { "minutes" },
-            ),
-        }
-    }
 }
 
 /// One DirectX device.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
 use crate::decimal::parse_decimal;
@@ -84,18 +84,7 @@ pub enum Wow64 {
 
 /// The kind of system whose containers get the devices.
 #[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-    EnumString,
-    strum::Display,
-    IntoStaticStr,
-    VariantArray,
-    VariantNames,
+    Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString, IntoStaticStr, VariantNames,
 )]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Platform {

@@ -1,9 +1,8 @@
 //! Driver models and vendors.
 
-use std::fmt;
 use std::str::FromStr;
 
-use strum::{EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
 
@@ -15,10 +14,9 @@ use crate::ParseError;
     Eq,
     PartialOrd,
     Ord,
-    Hash,
     Debug,
+    Display,
     EnumString,
-    strum::Display,
     IntoStaticStr,
     VariantNames,
 )]
@@ -50,7 +48,8 @@ fn not_a_driver_model(text: &str) -> ParseError {
 
 /// A hardware vendor, identified by its PCI or ACPI vendor ID. The `PnP` manufacturer is
 /// free text ("Advanced Micro Devices, Inc.") and is used only for display.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Vendor {
     /// 1002 and 1022.
     Amd,
@@ -63,6 +62,7 @@ pub enum Vendor {
     /// 5143, or `QCOM` as an ACPI ID (4D4F4351).
     Qualcomm,
     /// Any other vendor ID.
+    #[strum(to_string = "0x{0:04x}")]
     Other(u32),
 }
 
@@ -81,19 +81,6 @@ impl Vendor {
             0x10DE => Vendor::Nvidia,
             0x5143 | 0x4D4F_4351 => Vendor::Qualcomm,
             other => Vendor::Other(other),
-        }
-    }
-}
-
-impl fmt::Display for Vendor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Vendor::Amd => f.write_str("amd"),
-            Vendor::Intel => f.write_str("intel"),
-            Vendor::Microsoft => f.write_str("microsoft"),
-            Vendor::Nvidia => f.write_str("nvidia"),
-            Vendor::Qualcomm => f.write_str("qualcomm"),
-            Vendor::Other(id) => write!(f, "0x{id:04x}"),
         }
     }
 }

@@ -4,7 +4,6 @@
 //! configuration, then the defaults.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::LazyLock;
 
 use crate::case_folding::fold_case;
@@ -28,27 +27,20 @@ pub(crate) const SYSTEM32: &str = r"C:\Windows\System32";
 pub(crate) const SYSWOW64: &str = r"C:\Windows\SysWOW64";
 
 /// Where a mount candidate comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display)]
 pub enum MountOrigin {
     /// The driver, in the registry.
+    #[strum(to_string = "the driver")]
     Registry,
     /// The configuration's additional mounts.
+    #[strum(to_string = "the configuration")]
     Configuration,
     /// The defaults for the vendor.
+    #[strum(to_string = "the defaults")]
     Default,
     /// `visibility: launcher`.
+    #[strum(to_string = "visibility: launcher")]
     Launcher,
-}
-
-impl fmt::Display for MountOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MountOrigin::Registry => "the driver",
-            MountOrigin::Configuration => "the configuration",
-            MountOrigin::Default => "the defaults",
-            MountOrigin::Launcher => "visibility: launcher",
-        })
-    }
 }
 
 /// A file that may be mounted.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strum::{EnumString, VariantArray, VariantNames};
+use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
 use crate::decimal::parse_decimal;
@@ -33,9 +33,7 @@ pub struct HcsFailure {
 }
 
 /// A kind of failure of the Host Compute Service.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, Debug, EnumString, strum::Display, VariantArray, VariantNames,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, VariantArray, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum HcsFailureKind {
     /// The service is not installed on this host.

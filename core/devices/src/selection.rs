@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use strum::{Display, EnumString, FromRepr};
+
 use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::{
@@ -15,9 +17,7 @@ use crate::{
 
 /// Selects devices by what they support. The discovery library's C interface has the same
 /// numbers.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, strum::EnumString, strum::Display, strum::FromRepr,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString, FromRepr)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive, parse_err_ty = ParseError, parse_err_fn = not_a_filter)]
 #[repr(i32)]
 pub enum Filter {

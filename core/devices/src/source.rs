@@ -2,7 +2,6 @@
 //! both implement.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::{Adapter, DeviceName, DeviceResets, HostFacts, Luid, NodeSoftware, PnpId};
 
@@ -77,39 +76,30 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 pub type ChangeCallback = Box<dyn Fn() + Send + Sync>;
 
 /// What a source is doing. If Windows does not answer, this is all that is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, strum::Display)]
 pub enum ReadStep {
     /// Loads the libraries and opens the host.
     #[default]
+    #[strum(to_string = "opening the host")]
     Open,
     /// Subscribes to notifications of changes.
+    #[strum(to_string = "subscribing to change notifications")]
     Watch,
     /// Waits for the thread that compares the adapters.
+    #[strum(to_string = "waiting for a comparison of the adapters")]
     Compare,
     /// Lists the adapters.
+    #[strum(to_string = "listing adapters")]
     Adapters,
     /// Lists the present `PnP` devices.
+    #[strum(to_string = "listing PnP devices")]
     Devices,
     /// Reads the properties of an adapter.
+    #[strum(to_string = "reading adapter {0}")]
     Adapter(Luid),
     /// Finds the driver store folder of an adapter.
+    #[strum(to_string = "finding the driver store folder of adapter {0}")]
     DriverStore(Luid),
-}
-
-impl fmt::Display for ReadStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadStep::Open => f.write_str("opening the host"),
-            ReadStep::Watch => f.write_str("subscribing to change notifications"),
-            ReadStep::Compare => f.write_str("waiting for a comparison of the adapters"),
-            ReadStep::Adapters => f.write_str("listing adapters"),
-            ReadStep::Devices => f.write_str("listing PnP devices"),
-            ReadStep::Adapter(luid) => write!(f, "reading adapter {luid}"),
-            ReadStep::DriverStore(luid) => {
-                write!(f, "finding the driver store folder of adapter {luid}")
-            }
-        }
-    }
 }
 
 /// Called by a source, on the thread that reads, at the beginning of each step.
