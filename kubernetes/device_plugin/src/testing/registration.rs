@@ -12,9 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
-use super::endpoint::{Endpoint, Plugin, grpc_error};
-use super::faults::{RegisterFault, StreamFault};
-use super::options::Release;
+use super::manager::{Endpoint, Plugin};
+use super::options::{RegisterFault, Release, StreamFault};
 use super::process::Process;
 use crate::channel;
 use crate::connection::ClosableIo;
@@ -146,7 +145,12 @@ async fn connect<T: Transport>(
         .get_device_plugin_options(Empty {})
         .await
         .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
-    let endpoint = Endpoint::connected(plugin.clone(), options.into_inner(), socket.to_owned());
+    let endpoint = Endpoint {
+        plugin: Some(plugin.clone()),
+        options: options.into_inner(),
+        socket: socket.to_owned(),
+        stopped: Arc::default(),
+    };
     process.with_manager(|manager| manager.plugin_connected(resource, endpoint))?;
     Ok(plugin)
 }
@@ -216,4 +220,13 @@ async fn watch_list<T: Transport>(
             Err(status) => return grpc_error(&status),
         }
     }
+}
+
+/// The text of a gRPC error in Go (`status.Error`).
+pub(crate) fn grpc_error(status: &Status) -> String {
+    let code = match status.code() {
+        tonic::Code::Cancelled => "Canceled".to_owned(),
+        code => format!("{code:?}"),
+    };
+    format!("rpc error: code = {code} desc = {}", status.message())
 }
