@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::names::socket_name;
 use crate::readiness::Readiness;
-use crate::socket_names::socket_name;
 use crate::transport::{Identity, Transport};
 
 /// What all resources of a daemon share.

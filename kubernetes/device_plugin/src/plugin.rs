@@ -10,8 +10,7 @@ use tokio::sync::watch;
 use crate::node::Node;
 use crate::readiness::Readiness;
 use crate::resource::Resource;
-use crate::served::{RunError, Served};
-use crate::supervisor::Supervisor;
+use crate::supervisor::{RunError, Served, Supervisor};
 use crate::transport::{Transport, UnixSockets};
 
 /// A device plugin, which does nothing until [`run`](Self::run) is awaited.

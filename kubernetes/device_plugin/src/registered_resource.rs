@@ -26,7 +26,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
 use crate::node::{Node, SocketFile};
 use crate::readiness::ResourceReadiness;
 use crate::registration::{RegisterError, register};

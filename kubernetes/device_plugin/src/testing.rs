@@ -16,8 +16,7 @@ mod pods;
 mod process;
 mod registration;
 
-pub use crate::channel::connect;
-pub use crate::connection::ClosableIo;
+pub use crate::connection::{ClosableIo, connect};
 pub use kubelet::KubeletDouble;
 pub use manager::ResourceView;
 pub use memory::{Host, InMemory, Inspection, MemoryListener};

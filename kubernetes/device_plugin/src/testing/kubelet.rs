@@ -16,7 +16,7 @@ use super::options::{Faults, Options, Platform};
 use super::pods::{ContainerView, PodRequest};
 use super::process::{Process, Shared, lock};
 use super::registration::serve;
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
 /// one.

@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::manager::{Manager, Saved};
 use super::options::{Cleanup, Faults, Options, Release};
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
 use crate::transport::Transport;
 
 /// The name of the file in which a kubelet saves its allocations.

@@ -15,9 +15,8 @@ use tonic::{Request, Response, Status};
 use super::manager::{Endpoint, Plugin};
 use super::options::{RegisterFault, Release, StreamFault};
 use super::process::Process;
-use crate::channel;
-use crate::connection::ClosableIo;
-use crate::resource_names::is_extended_resource_name;
+use crate::connection::{self, ClosableIo};
+use crate::names::is_extended_resource_name;
 use crate::transport::{Listener, Transport};
 use crate::v1beta1::registration_server::{Registration, RegistrationServer};
 use crate::v1beta1::{Empty, RegisterRequest};
@@ -160,7 +159,7 @@ async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Chann
     let connected = async {
         loop {
             if let Ok(io) = process.host.connect(socket).await
-                && let Ok(client) = channel::connect(ClosableIo::new(io, &close)).await
+                && let Ok(client) = connection::connect(ClosableIo::new(io, &close)).await
             {
                 return client;
             }
