@@ -326,13 +326,8 @@ impl<T: Transport> RegisteredResource<T> {
         if let Some(socket) = &mut self.socket {
             socket.is_used = error.may_have_registered();
             if !error.may_still_register() {
-                socket.stream.send_if_modified(|stream| {
-                    let is_over = *stream == KubeletStream::Expected;
-                    if is_over {
-                        *stream = KubeletStream::Unexpected;
-                    }
-                    is_over
-                });
+                let (from, to) = (KubeletStream::Expected, KubeletStream::Unexpected);
+                KubeletStream::change(&socket.stream, from, to);
             }
         }
         if matches!(error, RegisterError::Connect(_)) {
