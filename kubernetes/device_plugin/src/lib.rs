@@ -37,7 +37,8 @@ pub use registration::API_VERSION;
 pub use resource::{PreferredRequest, Resource};
 pub use supervisor::{RunError, Served};
 pub use tonic::{Code, Status, async_trait};
-pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
+pub use transport::{Identity, Listener, Lock, Transport};
+pub use unix_sockets::UnixSockets;
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
     Mount,

@@ -11,7 +11,8 @@ use crate::node::Node;
 use crate::readiness::Readiness;
 use crate::resource::Resource;
 use crate::supervisor::{RunError, Served, Supervisor};
-use crate::transport::{Transport, UnixSockets};
+use crate::transport::Transport;
+use crate::unix_sockets::UnixSockets;
 
 /// A device plugin, which does nothing until [`run`](Self::run) is awaited.
 #[must_use = "a plugin does nothing until it runs"]

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use crate::transport::{Identity, Listener, Lock, Transport, UnixSockets};
+use crate::transport::{Identity, Listener, Lock, Transport};
+use crate::unix_sockets::UnixSockets;
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;

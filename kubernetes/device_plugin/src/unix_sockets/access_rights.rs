@@ -23,7 +23,7 @@ use windows::Win32::Storage::FileSystem::{
 };
 use windows::core::{BOOL, PCWSTR, w};
 
-use crate::unix_sockets::bound_file::owned_by_another;
+use crate::unix_sockets::socket_file::owned_by_another;
 
 /// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.

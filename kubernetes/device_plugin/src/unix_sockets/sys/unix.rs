@@ -7,8 +7,8 @@ use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-use crate::unix_sockets::bound_file::{directory_of, owned_by_another, remove_on_failure};
-use crate::unix_sockets::identity::Identity;
+use crate::transport::Identity;
+use crate::unix_sockets::socket_file::{directory_of, owned_by_another, remove_on_failure};
 
 pub(crate) type Listener = UnixListener;
 pub(crate) type Stream = UnixStream;

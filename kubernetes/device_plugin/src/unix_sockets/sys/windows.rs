@@ -24,7 +24,7 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::unix_sockets::bound_file::remove_on_failure;
+use crate::unix_sockets::socket_file::remove_on_failure;
 
 pub use crate::unix_sockets::access_rights::restrict_to_owner;
 pub(crate) use file::identity;

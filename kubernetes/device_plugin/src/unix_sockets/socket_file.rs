@@ -1,9 +1,12 @@
-//! The file that a bind creates, and the errors about it.
+//! The file of a socket, and the errors about it.
 
 use std::fs;
 use std::io;
 use std::mem;
 use std::path::Path;
+
+#[cfg(any(windows, test))]
+use crate::transport::Identity;
 
 /// Calls `finish`, which completes a socket that was bound to `path`. If it fails or panics, the
 /// file is removed, so that a caller that tries again leaves no files behind.
@@ -42,6 +45,23 @@ pub(crate) fn may_lack_directory(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown)
 }
 
+/// The identity of a file that was opened, or of its entry in the directory if opening it failed.
+/// A file that does not exist is not searched in the directory.
+///
+/// # Errors
+/// The directory cannot be listed either.
+#[cfg(any(windows, test))]
+pub(crate) fn opened_or_listed(
+    opened: io::Result<Identity>,
+    list: impl FnOnce() -> io::Result<Option<Identity>>,
+) -> io::Result<Option<Identity>> {
+    match opened {
+        Ok(identity) => Ok(Some(identity)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(_) => list(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -77,5 +97,23 @@ mod tests {
         for other in [io::ErrorKind::AddrInUse, io::ErrorKind::Unsupported] {
             assert!(!may_lack_directory(&other.into()), "{other:?}");
         }
+    }
+
+    #[test]
+    fn the_directory_is_listed_only_if_an_existing_file_cannot_be_opened() {
+        let (opened, listed) =
+            (Identity::opened([1, 70], [133_000, 0]), Identity::listed([133_000, 0]));
+        let unused = || -> io::Result<Option<Identity>> { panic!("the directory is listed") };
+        assert_eq!(opened_or_listed(Ok(opened), unused).unwrap(), Some(opened));
+        let missing = Err(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(opened_or_listed(missing, unused).unwrap(), None);
+        // 433 is `ERROR_NO_SUCH_DEVICE`, which some implementations of Win32 return for every
+        // socket.
+        let cannot_open = || Err(io::Error::from_raw_os_error(433));
+        assert_eq!(opened_or_listed(cannot_open(), || Ok(Some(listed))).unwrap(), Some(listed));
+        assert_eq!(opened_or_listed(cannot_open(), || Ok(None)).unwrap(), None);
+        let denied = || Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        let error = opened_or_listed(cannot_open(), denied).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 }
