@@ -32,7 +32,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use self::socket_file::{directory_of, may_lack_directory};
+use self::socket_file::directory_of;
 pub use self::sys::restrict_to_owner;
 use crate::transport::{Identity, Listener, Lock, Transport};
 
@@ -82,8 +82,9 @@ impl Transport for UnixSockets {
     fn bind(&self, path: &Path) -> io::Result<UnixListener> {
         let bound = sys::bind(check_path(path)?);
         let (listener, restricted) = bound.map_err(|error| {
+            // The error of Windows is `WSAENETDOWN`, which has other causes too.
             let directory = directory_of(path);
-            if may_lack_directory(&error) && matches!(directory.try_exists(), Ok(false)) {
+            if matches!(directory.try_exists(), Ok(false)) {
                 let text = format!("directory `{}` does not exist", directory.display());
                 return io::Error::new(io::ErrorKind::NotFound, text);
             }
@@ -175,21 +176,16 @@ impl Listener for UnixListener {
     }
 }
 
-/// Rejects paths for which the operating system returns a less helpful error, and the empty path,
-/// which Linux interprets differently.
+/// Rejects paths for which the operating system returns a less helpful error.
 fn check_path(path: &Path) -> io::Result<&Path> {
     let length = path.as_os_str().len();
-    let error = if length == 0 {
-        "socket path is empty".to_owned()
-    } else if length > MAX_PATH_BYTES {
-        format!(
-            "socket path `{}` is {length} bytes long; the limit is {MAX_PATH_BYTES}",
-            path.display()
-        )
-    } else {
+    if length <= MAX_PATH_BYTES {
         return Ok(path);
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+    let path = path.display();
+    let text =
+        format!("socket path `{path}` is {length} bytes long; the limit is {MAX_PATH_BYTES}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
 /// The share mode of a lock, without deletion: nobody can remove or rename an open lock or its

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,12 +62,6 @@ impl<T: Host> KubeletDouble<T> {
         };
         kubelet.start_again()?;
         Ok(kubelet)
-    }
-
-    /// The device plugin directory.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Starts the kubelet after [`Self::stop`] or [`Self::kill`], with the state that it saved.

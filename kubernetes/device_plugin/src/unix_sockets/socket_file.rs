@@ -2,32 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::mem;
 use std::path::Path;
 
 #[cfg(any(windows, test))]
 use crate::transport::Identity;
 
-/// Calls `finish`, which completes a socket that was bound to `path`. If it fails or panics, the
-/// file is removed, so that a caller that tries again leaves no files behind.
-pub(crate) fn remove_on_failure<T>(
-    path: &Path,
-    finish: impl FnOnce() -> io::Result<T>,
-) -> io::Result<T> {
-    let unfinished = Unfinished(path);
-    let finished = finish()?;
-    mem::forget(unfinished);
-    Ok(finished)
-}
-
-/// The file of a socket that does not listen yet. Dropping this removes it.
-struct Unfinished<'a>(&'a Path);
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        // Ignored, because the original error is more useful.
-        let _ = fs::remove_file(self.0);
-    }
+/// Removes the file of a socket that could not be completed after it was bound, so that a caller that
+/// tries again leaves no files behind.
+pub(crate) fn remove_on_failure<T>(path: &Path, finished: io::Result<T>) -> io::Result<T> {
+    // The original error is more useful than one of the removal.
+    finished.inspect_err(|_| _ = fs::remove_file(path))
 }
 
 /// The directory of `path`, which is the current one for a bare file name.
@@ -37,12 +21,6 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 
 pub(crate) fn owned_by_another(path: &Path) -> io::Error {
     io::Error::other(format!("`{}` belongs to another account; remove it", path.display()))
-}
-
-/// Whether a bind that failed with `error` may have failed because its directory does not exist.
-/// Windows reports this as `WSAENETDOWN` (10050), which has other causes too.
-pub(crate) fn may_lack_directory(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown)
 }
 
 /// The identity of a file that was opened, or of its entry in the directory if opening it failed.
@@ -64,39 +42,25 @@ pub(crate) fn opened_or_listed(
 
 #[cfg(test)]
 mod tests {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-
     use super::*;
 
     #[test]
     fn the_file_stays_only_if_the_socket_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
-        let exists_after = |finish: fn() -> io::Result<()>| {
-            fs::write(&path, "").unwrap();
-            let result = catch_unwind(AssertUnwindSafe(|| remove_on_failure(&path, finish)));
-            (result.is_ok_and(|result| result.is_ok()), path.exists())
-        };
-        assert_eq!(exists_after(|| Ok(())), (true, true));
-        assert_eq!(exists_after(|| Err(io::ErrorKind::OutOfMemory.into())), (false, false));
-        assert_eq!(exists_after(|| panic!("no runtime")), (false, false));
+        fs::write(&path, "").unwrap();
+        remove_on_failure(&path, Ok(())).unwrap();
+        assert!(path.exists());
+        let failed: io::Result<()> = Err(io::ErrorKind::OutOfMemory.into());
+        let error = remove_on_failure(&path, failed).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+        assert!(!path.exists());
     }
 
     #[test]
     fn a_bare_file_name_is_in_the_current_directory() {
         assert_eq!(directory_of(Path::new("a.sock")), Path::new("."));
         assert_eq!(directory_of(Path::new("b/a.sock")), Path::new("b"));
-    }
-
-    #[test]
-    fn the_network_is_down_for_windows_if_the_directory_is_missing() {
-        #[cfg(windows)]
-        assert!(may_lack_directory(&io::Error::from_raw_os_error(10050)));
-        assert!(may_lack_directory(&io::ErrorKind::NetworkDown.into()));
-        assert!(may_lack_directory(&io::ErrorKind::NotFound.into()));
-        for other in [io::ErrorKind::AddrInUse, io::ErrorKind::Unsupported] {
-            assert!(!may_lack_directory(&other.into()), "{other:?}");
-        }
     }
 
     #[test]
