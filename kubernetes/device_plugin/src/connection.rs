@@ -1,6 +1,7 @@
-//! One end of a connection.
+//! A connection to a socket: the calls of a client, and closing it.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the double exports it"))]
 
+use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,15 +9,45 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::transport::server::Connected;
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use crate::text::error_chain;
 
 /// How many requests of a connection may be received at the same time. Each may keep a message of
 /// [`MESSAGE_LIMIT`](crate::MESSAGE_LIMIT) bytes in memory until it is complete.
 const REQUESTS: usize = 1;
+
+/// Makes calls over a connection, as a kubelet or a plugin does. Kubelets send the same authority since release 1.26. Dropping the
+/// channel closes the connection.
+///
+/// # Errors
+/// How the connection was lost.
+pub async fn connect<Io>(io: Io) -> Result<Channel, String>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut io = Some(TokioIo::new(io));
+    let once = service_fn(move |_| {
+        let taken = io.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
+        std::future::ready(taken)
+    });
+    let connected = Endpoint::from_static("http://localhost").connect_with_connector(once).await;
+    connected.map_err(|error| error_chain(&error))
+}
+
+/// How the connection of a call was lost, if that is why it failed: only tonic's own errors have a
+/// cause. Their own text contains the internals of the cause.
+pub(crate) fn lost(status: &Status) -> Option<String> {
+    status.source().map(error_chain)
+}
 
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 

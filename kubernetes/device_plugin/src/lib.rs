@@ -1,9 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-mod channel;
 mod connection;
 mod device_list;
-mod directory;
+mod names;
 mod node;
 mod plugin;
 pub mod pod_resources;
@@ -11,12 +10,9 @@ mod readiness;
 mod registered_resource;
 mod registration;
 mod resource;
-mod resource_names;
 mod retry;
-mod served;
 mod server;
 mod service;
-mod socket_names;
 pub mod status;
 mod supervisor;
 #[cfg(feature = "testing")]
@@ -32,16 +28,17 @@ pub mod v1beta1 {
 }
 
 pub use device_list::{AdvertisedDevice, DeviceList, DeviceListError, MESSAGE_LIMIT};
-pub use directory::{KUBELET_SOCKET, default_device_plugin_dir};
+pub use names::{
+    KUBELET_SOCKET, default_device_plugin_dir, default_socket_prefix, is_extended_resource_name,
+};
 pub use plugin::DevicePlugin;
 pub use readiness::{Notes, Readiness, ResourceReadiness};
 pub use registration::API_VERSION;
 pub use resource::{PreferredRequest, Resource};
-pub use resource_names::is_extended_resource_name;
-pub use served::{RunError, Served};
-pub use socket_names::default_socket_prefix;
+pub use supervisor::{RunError, Served};
 pub use tonic::{Code, Status, async_trait};
-pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
+pub use transport::{Identity, Listener, Lock, Transport};
+pub use unix_sockets::UnixSockets;
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
     Mount,

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::names::socket_name;
 use crate::readiness::Readiness;
-use crate::socket_names::socket_name;
 use crate::transport::{Identity, Transport};
 
 /// What all resources of a daemon share.
@@ -44,10 +44,9 @@ impl<T: Transport> Node<T> {
     /// A path that this daemon has not used before.
     pub(crate) fn new_path(&self, prefix: &str) -> PathBuf {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        self.with_sockets(|sockets| {
-            sockets.newest = u64::try_from(now).unwrap_or_default().max(sockets.newest + 1);
-            self.directory.join(socket_name(prefix, sockets.newest))
-        })
+        let mut sockets = self.sockets();
+        sockets.newest = u64::try_from(now).unwrap_or_default().max(sockets.newest + 1);
+        self.directory.join(socket_name(prefix, sockets.newest))
     }
 
     /// Binds a socket.
@@ -59,7 +58,7 @@ impl<T: Transport> Node<T> {
         path: PathBuf,
     ) -> io::Result<(SocketFile<T>, T::Listener)> {
         let listener = self.transport.bind(&path)?;
-        self.with_sockets(|sockets| sockets.paths.insert(path.clone()));
+        self.sockets().paths.insert(path.clone());
         // On a host that cannot inspect the file, any file with this name counts as the socket.
         let identity = self.transport.identity(&path).ok().flatten();
         Ok((SocketFile { node: Arc::clone(self), path, identity }, listener))
@@ -68,13 +67,14 @@ impl<T: Transport> Node<T> {
     /// The files in the directory that are not sockets of this daemon.
     pub(crate) fn other_files(&self) -> Vec<PathBuf> {
         let mut files = self.transport.list(&self.directory).unwrap_or_default();
-        self.with_sockets(|sockets| files.retain(|file| !sockets.paths.contains(file)));
+        let sockets = self.sockets();
+        files.retain(|file| !sockets.paths.contains(file));
         files
     }
 
-    fn with_sockets<R>(&self, access: impl FnOnce(&mut OwnSockets) -> R) -> R {
+    fn sockets(&self) -> MutexGuard<'_, OwnSockets> {
         // Every change under this lock is complete, so a poisoned lock still holds a valid state.
-        access(&mut self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,6 +117,6 @@ impl<T: Transport> SocketFile<T> {
 impl<T: Transport> Drop for SocketFile<T> {
     fn drop(&mut self) {
         self.remove();
-        self.node.with_sockets(|sockets| sockets.paths.remove(&self.path));
+        self.node.sockets().paths.remove(&self.path);
     }
 }

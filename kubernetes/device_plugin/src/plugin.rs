@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use crate::node::Node;
 use crate::readiness::Readiness;
 use crate::resource::Resource;
-use crate::served::{RunError, Served};
-use crate::supervisor::Supervisor;
-use crate::transport::{Transport, UnixSockets};
+use crate::supervisor::{RunError, Served, Supervisor};
+use crate::transport::Transport;
+use crate::unix_sockets::UnixSockets;
 
 /// A device plugin, which does nothing until [`run`](Self::run) is awaited.
 #[must_use = "a plugin does nothing until it runs"]

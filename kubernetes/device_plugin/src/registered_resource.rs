@@ -26,7 +26,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
 use crate::node::{Node, SocketFile};
 use crate::readiness::ResourceReadiness;
 use crate::registration::{RegisterError, register};
@@ -326,13 +326,8 @@ impl<T: Transport> RegisteredResource<T> {
         if let Some(socket) = &mut self.socket {
             socket.is_used = error.may_have_registered();
             if !error.may_still_register() {
-                socket.stream.send_if_modified(|stream| {
-                    let is_over = *stream == KubeletStream::Expected;
-                    if is_over {
-                        *stream = KubeletStream::Unexpected;
-                    }
-                    is_over
-                });
+                let (from, to) = (KubeletStream::Expected, KubeletStream::Unexpected);
+                KubeletStream::change(&socket.stream, from, to);
             }
         }
         if matches!(error, RegisterError::Connect(_)) {

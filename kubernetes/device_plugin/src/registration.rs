@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::channel;
+use crate::connection;
 use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
-use crate::text::error_chain;
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
@@ -96,12 +95,11 @@ pub(crate) async fn register<T: Transport>(
         })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let channel =
-            channel::connect(io).await.map_err(|error| RegisterError::Lost(error_chain(&error)))?;
+        let channel = connection::connect(io).await.map_err(RegisterError::Lost)?;
         let version = API_VERSION.to_owned();
         let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
         let answer = RegistrationClient::new(channel).register(request).await;
-        answer.map(drop).map_err(|status| match channel::lost(&status) {
+        answer.map(drop).map_err(|status| match connection::lost(&status) {
             Some(lost) => RegisterError::Lost(lost),
             None => RegisterError::Refused(status),
         })

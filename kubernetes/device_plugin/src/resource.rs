@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tonic::{Status, async_trait};
 
 use crate::device_list::DeviceList;
-use crate::socket_names::default_socket_prefix;
+use crate::names::default_socket_prefix;
 use crate::v1beta1::{ContainerAllocateResponse as ContainerResponse, DevicePluginOptions};
 
 /// One extended resource: what a device plugin implements, with [`async_trait`], as

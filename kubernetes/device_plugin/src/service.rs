@@ -17,10 +17,10 @@ use crate::status::{StatusReport, v1 as status};
 use crate::text::printable;
 use crate::v1beta1::device_plugin_server::DevicePlugin;
 use crate::v1beta1::{
-    AllocateRequest, AllocateResponse, ContainerAllocateResponse,
-    ContainerPreferredAllocationRequest, ContainerPreferredAllocationResponse, DevicePluginOptions,
-    Empty, ListAndWatchResponse, PreStartContainerRequest, PreStartContainerResponse,
-    PreferredAllocationRequest, PreferredAllocationResponse,
+    AllocateRequest, AllocateResponse, ContainerAllocateRequest,
+    ContainerPreferredAllocationResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
+    PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
+    PreferredAllocationResponse,
 };
 
 /// How many containers a request may have. Kubelets send one.
@@ -43,6 +43,19 @@ pub(crate) enum KubeletStream {
     ListDelivered,
     /// The stream ended.
     Ended,
+}
+
+impl KubeletStream {
+    /// Sets the state to `to` if it is `from`. Returns whether it was.
+    pub(crate) fn change(stream: &watch::Sender<Self>, from: Self, to: Self) -> bool {
+        stream.send_if_modified(|state| {
+            let is_changed = *state == from;
+            if is_changed {
+                *state = to;
+            }
+            is_changed
+        })
+    }
 }
 
 /// The services of one socket.
@@ -71,6 +84,13 @@ impl Service {
         }
         Ok(())
     }
+
+    /// Logs the error of a plugin and returns it. Its message may quote what a client sent.
+    fn refusal(&self, what: &str, ids: &[String], error: &Status) -> Status {
+        let (resource, text) = (self.resource.name(), printable(error.message()));
+        tracing::warn!(resource, ?ids, error = text, "{what}");
+        Status::new(error.code(), text)
+    }
 }
 
 #[tonic::async_trait]
@@ -90,19 +110,18 @@ impl DevicePlugin for Service {
         &self,
         _: Request<Empty>,
     ) -> Result<Response<Self::ListAndWatchStream>, Status> {
-        let from_kubelet = self.stream.send_if_modified(|stream| {
-            let is_expected = *stream == KubeletStream::Expected;
-            if is_expected {
-                *stream = KubeletStream::Open;
-            }
-            is_expected
-        });
+        let from_kubelet =
+            KubeletStream::change(&self.stream, KubeletStream::Expected, KubeletStream::Open);
         tracing::debug!(resource = self.resource.name(), from_kubelet, "ListAndWatch called");
         let lists = Lists {
             devices: self.resource.devices(),
             close: self.close.clone(),
             sent: None,
-            kubelet: KubeletStreamReport(from_kubelet.then(|| self.stream.clone())),
+            stream: if from_kubelet {
+                self.stream.clone()
+            } else {
+                watch::Sender::new(KubeletStream::Unexpected)
+            },
         };
         Ok(Response::new(Box::pin(stream::unfold(lists, Lists::next))))
     }
@@ -112,10 +131,31 @@ impl DevicePlugin for Service {
         request: Request<PreferredAllocationRequest>,
     ) -> Result<Response<PreferredAllocationResponse>, Status> {
         let containers = request.into_inner().container_requests;
-        self.check(containers.len(), containers.iter().map(ids_of).sum())?;
+        let all_ids = containers
+            .iter()
+            .map(|asked| asked.available_device_ids.len() + asked.must_include_device_ids.len());
+        self.check(containers.len(), all_ids.sum())?;
         let mut container_responses = Vec::with_capacity(containers.len());
         for container in &containers {
-            container_responses.push(prefer(&*self.resource, container).await?);
+            let size = usize::try_from(container.allocation_size).map_err(|_| {
+                let size = container.allocation_size;
+                Status::invalid_argument(format!("invalid allocation size {size}"))
+            })?;
+            let available = &container.available_device_ids;
+            let included = &container.must_include_device_ids;
+            let device_ids = self
+                .resource
+                .preferred_allocation(PreferredRequest::new(available, included, size))
+                .await
+                .map_err(|e| self.refusal("GetPreferredAllocation failed", included, &e))?;
+            tracing::debug!(
+                resource = self.resource.name(),
+                available = available.len(),
+                size,
+                preferred = ?device_ids,
+                "GetPreferredAllocation succeeded"
+            );
+            container_responses.push(ContainerPreferredAllocationResponse { device_ids });
         }
         Ok(Response::new(PreferredAllocationResponse { container_responses }))
     }
@@ -128,8 +168,17 @@ impl DevicePlugin for Service {
         let ids = containers.iter().map(|container| container.devices_ids.len()).sum();
         self.check(containers.len(), ids)?;
         let mut container_responses = Vec::with_capacity(containers.len());
-        for container in &containers {
-            container_responses.push(allocate(&*self.resource, &container.devices_ids).await?);
+        for ContainerAllocateRequest { devices_ids: ids } in &containers {
+            let allocated = self.resource.allocate(ids).await;
+            let response = allocated.map_err(|e| self.refusal("Allocate failed", ids, &e))?;
+            tracing::debug!(
+                resource = self.resource.name(),
+                ?ids,
+                devices = response.devices.len(),
+                mounts = response.mounts.len(),
+                "Allocate succeeded"
+            );
+            container_responses.push(response);
         }
         Ok(Response::new(AllocateResponse { container_responses }))
     }
@@ -140,9 +189,8 @@ impl DevicePlugin for Service {
     ) -> Result<Response<PreStartContainerResponse>, Status> {
         let ids = request.into_inner().devices_ids;
         self.check(1, ids.len())?;
-        let resource = &*self.resource;
-        let started = resource.pre_start(&ids).await;
-        started.map_err(|error| refusal(resource, "PreStartContainer failed", &ids, &error))?;
+        let started = self.resource.pre_start(&ids).await;
+        started.map_err(|error| self.refusal("PreStartContainer failed", &ids, &error))?;
         Ok(Response::new(PreStartContainerResponse {}))
     }
 }
@@ -157,66 +205,13 @@ impl status::status_server::Status for Service {
     }
 }
 
-async fn allocate(
-    resource: &dyn Resource,
-    ids: &[String],
-) -> Result<ContainerAllocateResponse, Status> {
-    let response = resource
-        .allocate(ids)
-        .await
-        .map_err(|error| refusal(resource, "Allocate failed", ids, &error))?;
-    tracing::debug!(
-        resource = resource.name(),
-        ?ids,
-        devices = response.devices.len(),
-        mounts = response.mounts.len(),
-        "Allocate succeeded"
-    );
-    Ok(response)
-}
-
-/// How many IDs a request for one container has.
-fn ids_of(container: &ContainerPreferredAllocationRequest) -> usize {
-    container.available_device_ids.len() + container.must_include_device_ids.len()
-}
-
-async fn prefer(
-    resource: &dyn Resource,
-    container: &ContainerPreferredAllocationRequest,
-) -> Result<ContainerPreferredAllocationResponse, Status> {
-    let size = usize::try_from(container.allocation_size).map_err(|_| {
-        let size = container.allocation_size;
-        Status::invalid_argument(format!("invalid allocation size {size}"))
-    })?;
-    let included = &container.must_include_device_ids;
-    let request = PreferredRequest::new(&container.available_device_ids, included, size);
-    let device_ids = resource
-        .preferred_allocation(request)
-        .await
-        .map_err(|error| refusal(resource, "GetPreferredAllocation failed", included, &error))?;
-    tracing::debug!(
-        resource = resource.name(),
-        available = container.available_device_ids.len(),
-        size,
-        preferred = ?device_ids,
-        "GetPreferredAllocation succeeded"
-    );
-    Ok(ContainerPreferredAllocationResponse { device_ids })
-}
-
-/// Logs the error of a plugin and returns it. Its message may quote what a client sent.
-fn refusal(resource: &dyn Resource, what: &str, ids: &[String], error: &Status) -> Status {
-    let (resource, text) = (resource.name(), printable(error.message()));
-    tracing::warn!(resource, ?ids, error = text, "{what}");
-    Status::new(error.code(), text)
-}
-
 /// A running `ListAndWatch`.
 struct Lists {
     devices: watch::Receiver<Arc<DeviceList>>,
     close: CancellationToken,
     sent: Option<Arc<DeviceList>>,
-    kubelet: KubeletStreamReport,
+    /// What becomes of the stream. For a stream that is not the kubelet's, nobody reads it.
+    stream: watch::Sender<KubeletStream>,
 }
 
 impl Lists {
@@ -224,7 +219,7 @@ impl Lists {
         if self.sent.is_some() {
             // The server takes the list, and comes back when the peer has granted a window for it.
             yield_now().await;
-            self.kubelet.set(KubeletStream::ListDelivered);
+            self.stream.send_replace(KubeletStream::ListDelivered);
         }
         loop {
             let list = self.devices.borrow_and_update().clone();
@@ -245,19 +240,8 @@ impl Lists {
     }
 }
 
-/// Reports what becomes of the kubelet's stream. For other streams it is empty.
-struct KubeletStreamReport(Option<watch::Sender<KubeletStream>>);
-
-impl KubeletStreamReport {
-    fn set(&self, state: KubeletStream) {
-        if let Some(stream) = &self.0 {
-            stream.send_replace(state);
-        }
-    }
-}
-
-impl Drop for KubeletStreamReport {
+impl Drop for Lists {
     fn drop(&mut self) {
-        self.set(KubeletStream::Ended);
+        self.stream.send_replace(KubeletStream::Ended);
     }
 }

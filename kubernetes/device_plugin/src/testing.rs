@@ -8,8 +8,6 @@
 //! resource names with the plugin's side.
 
 mod allocation;
-mod endpoint;
-mod faults;
 mod kubelet;
 mod manager;
 mod memory;
@@ -18,11 +16,9 @@ mod pods;
 mod process;
 mod registration;
 
-pub use crate::channel::connect;
-pub use crate::connection::ClosableIo;
-pub use faults::{Faults, RegisterFault, StreamFault};
+pub use crate::connection::{ClosableIo, connect};
 pub use kubelet::KubeletDouble;
 pub use manager::ResourceView;
 pub use memory::{Host, InMemory, Inspection, MemoryListener};
-pub use options::{Cleanup, Options, Platform, Release};
+pub use options::{Cleanup, Faults, Options, Platform, RegisterFault, Release, StreamFault};
 pub use pods::{ContainerRequest, ContainerView, PodRequest};

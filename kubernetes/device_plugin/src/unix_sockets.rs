@@ -1,6 +1,4 @@
-//! `AF_UNIX` for tokio, the same on Unix and Windows.
-//!
-//! A [`UnixListener`] at a path, and [`UnixStream`]s that read and write like any other tokio stream.
+//! `AF_UNIX` for tokio, the same on Unix and Windows: the [`Transport`] of the host.
 //!
 //! # Who may connect
 //!
@@ -17,12 +15,8 @@
 //! not support `AF_UNIX`, and this module registers a socket of `socket2` with tokio as if it
 //! were a TCP socket. The poll interface that tokio uses there (AFD) is not limited to TCP, and has
 //! been shown to work with `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
-//! That code takes the address family from the address that it is given. Its tests run it over
-//! IPv4 under Wine: bind, listen, accept by readiness, connect, refused connections, reading and
-//! writing in both directions, and half-close. `tests/sockets.rs` tests the rest on every host that
-//! supports `AF_UNIX`: `socket(AF_UNIX)` itself, the bind to a path, the errors for a path that
-//! exists or is missing, the identity of socket files, and that AFD reports the readiness of such
-//! sockets as it does for TCP sockets. Wine 10 does not support `AF_UNIX`.
+//! That code takes the address family from the address, so that its tests run over IPv4 under Wine,
+//! which does not support `AF_UNIX`. `tests/sockets.rs` runs on every host that does.
 
 #[cfg_attr(unix, path = "unix_sockets/sys/unix.rs")]
 #[cfg_attr(windows, path = "unix_sockets/sys/windows.rs")]
@@ -30,15 +24,17 @@ mod sys;
 
 #[cfg(windows)]
 mod access_rights;
-mod bound_file;
-mod identity;
+mod socket_file;
 
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::path::Path;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
-use self::bound_file::{directory_of, may_lack_directory};
-pub use self::identity::Identity;
+use self::socket_file::directory_of;
 pub use self::sys::restrict_to_owner;
+use crate::transport::{Identity, Listener, Lock, Transport};
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
 /// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
@@ -66,17 +62,89 @@ pub fn skips_test() -> bool {
     true
 }
 
-/// The identity of the file at `path`, or `None` if it does not exist. A socket that replaces
-/// another one at the same path has another identity, with one exception: on a Windows host on
-/// which a socket's file cannot be opened, a file that replaces a deleted one within 15 seconds
-/// looks the same, because it gets the creation time of the deleted one (Microsoft, "Windows NT
-/// contains file system tunneling capabilities").
-///
-/// # Errors
-/// Any error of the operating system, except that the path does not exist.
-pub fn identity(path: impl AsRef<Path>) -> io::Result<Option<Identity>> {
-    sys::identity(path.as_ref())
+/// The folder of the lock files. Containers share the device plugin directory, and a kubelet that
+/// starts empties it of files (1.26) or sockets, and of no folder (`CleanupPluginDirectory`,
+/// `pkg/kubelet/cm/devicemanager/manager.go`). Whoever may read a file can lock it.
+const LOCKS: &str = "locks";
+
+/// What follows if the access control list of a socket cannot be set.
+const UNRESTRICTED_HINT: &str = "the rights of its directory decide who may connect";
+
+/// The host's `AF_UNIX` sockets. Binding panics outside a tokio runtime with I/O enabled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnixSockets;
+
+impl Transport for UnixSockets {
+    type Stream = UnixStream;
+    type Listener = UnixListener;
+    type Lock = LockedFile;
+
+    fn bind(&self, path: &Path) -> io::Result<UnixListener> {
+        let bound = sys::bind(check_path(path)?);
+        let (listener, restricted) = bound.map_err(|error| {
+            // The error of Windows is `WSAENETDOWN`, which has other causes too.
+            let directory = directory_of(path);
+            if matches!(directory.try_exists(), Ok(false)) {
+                let text = format!("directory `{}` does not exist", directory.display());
+                return io::Error::new(io::ErrorKind::NotFound, text);
+            }
+            error
+        })?;
+        if let Err(error) = &restricted {
+            let (socket, hint) = (path.display(), UNRESTRICTED_HINT);
+            tracing::warn!(%socket, %error, hint, "cannot restrict access to the plugin socket");
+        }
+        Ok(UnixListener { listener, restricted })
+    }
+
+    async fn connect(&self, path: &Path) -> io::Result<UnixStream> {
+        sys::connect(check_path(path)?).await
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        sys::identity(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path())).collect()
+    }
+
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<LockedFile> {
+        let folder = directory.join(LOCKS);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => restrict_to_owner(&folder)?,
+        }
+        let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
+        let mut options = OpenOptions::new();
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, SHARE_READ_AND_WRITE);
+        let file = match options.write(true).create(true).truncate(false).open(&path) {
+            // Windows refuses to open a file that is being deleted.
+            Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, error));
+            }
+            opened => opened?,
+        };
+        restrict_to_owner(&path)?;
+        match file.try_lock() {
+            Ok(()) if is_in_place(&file, &path) => Ok(LockedFile { path, file: Some(file) }),
+            // The process that had the lock may have removed the file after it was opened here.
+            Ok(()) | Err(TryLockError::WouldBlock) => {
+                let text = format!("another process has the lock `{}`", path.display());
+                Err(io::Error::new(io::ErrorKind::WouldBlock, text))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
 }
+
+/// A connection between two processes on this host. On Windows, tokio treats it as a TCP stream.
+pub type UnixStream = sys::Stream;
 
 /// A socket in the file system that accepts connections.
 ///
@@ -89,38 +157,6 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Creates a socket at `path` that only the same user can connect to, and listens on it. If this
-    /// fails, it leaves no file at `path` that did not exist before.
-    ///
-    /// # Errors
-    /// `NotFound` if the directory does not exist, which the text says, `AddrInUse` if `path` exists, `InvalidInput` if it is empty or longer than
-    /// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
-    /// error of the operating system.
-    ///
-    /// # Panics
-    /// If called outside a tokio runtime with I/O enabled.
-    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = check_path(path.as_ref())?;
-        let bound = sys::bind(path).map(|(listener, restricted)| Self { listener, restricted });
-        bound.map_err(|error| {
-            let directory = directory_of(path);
-            if may_lack_directory(&error) && matches!(directory.try_exists(), Ok(false)) {
-                let text = format!("directory `{}` does not exist", directory.display());
-                return io::Error::new(io::ErrorKind::NotFound, text);
-            }
-            error
-        })
-    }
-
-    /// Waits for the next connection. Cancel safe: a connection is either
-    /// returned or stays queued.
-    ///
-    /// # Errors
-    /// Any error of the operating system. The listener stays usable.
-    pub async fn accept(&self) -> io::Result<UnixStream> {
-        sys::accept(&self.listener).await
-    }
-
     /// Whether the access to the socket's file is restricted to its owner, SYSTEM and
     /// Administrators. On Unix, it always is.
     ///
@@ -132,33 +168,160 @@ impl UnixListener {
     }
 }
 
-/// A connection between two processes on this host. On Windows, tokio treats it as a TCP stream.
-pub type UnixStream = sys::Stream;
+impl Listener for UnixListener {
+    type Stream = UnixStream;
 
-/// Connects to the socket at `path`.
-///
-/// # Errors
-/// `NotFound` if the path does not exist or `ConnectionRefused` if no process listens (Windows
-/// returns `ConnectionRefused` for both), `InvalidInput` if the path is empty or longer than
-/// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
-/// error of the operating system.
-pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
-    sys::connect(check_path(path.as_ref())?).await
+    async fn accept(&mut self) -> io::Result<UnixStream> {
+        sys::accept(&self.listener).await
+    }
 }
 
-/// Rejects paths for which the operating system returns a less helpful error, and the empty path,
-/// which Linux interprets differently.
+/// Rejects paths for which the operating system returns a less helpful error.
 fn check_path(path: &Path) -> io::Result<&Path> {
     let length = path.as_os_str().len();
-    let error = if length == 0 {
-        "socket path is empty".to_owned()
-    } else if length > MAX_PATH_BYTES {
-        format!(
-            "socket path `{}` is {length} bytes long; the limit is {MAX_PATH_BYTES}",
-            path.display()
-        )
-    } else {
+    if length <= MAX_PATH_BYTES {
         return Ok(path);
-    };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
+    let path = path.display();
+    let text =
+        format!("socket path `{path}` is {length} bytes long; the limit is {MAX_PATH_BYTES}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+/// The share mode of a lock, without deletion: nobody can remove or rename an open lock or its
+/// folder.
+#[cfg(windows)]
+const SHARE_READ_AND_WRITE: u32 = 0x1 | 0x2;
+
+#[cfg(windows)]
+fn is_in_place(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Whether the path leads to the open file, as far as this can be found out.
+#[cfg(unix)]
+fn is_in_place(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(file), Ok(found)) => (file.dev(), file.ino()) == (found.dev(), found.ino()),
+        (_, Err(error)) => error.kind() != io::ErrorKind::NotFound,
+        (Err(_), _) => true,
+    }
+}
+
+/// A locked file, which is removed when it is dropped.
+#[derive(Debug)]
+pub struct LockedFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Lock for LockedFile {
+    fn is_held(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| is_in_place(file, &self.path))
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        if cfg!(windows) {
+            // Windows cannot remove the file before it is closed, nor after another daemon opened
+            // it.
+            self.file = None;
+        }
+        if self.is_held() {
+            // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+            let _ = fs::remove_file(&self.path);
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_lock_of_a_resource() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = |name: &str| UnixSockets.lock(folder.path(), name);
+        let first = take("example.com/gpu").unwrap();
+        let refused = take("example.com/gpu").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(refused.to_string().starts_with("another process has the lock `"), "{refused}");
+        let other = take("example.com/npu").unwrap();
+        drop(first);
+        let second = take("example.com/gpu").unwrap();
+        assert!(second.is_held() && other.is_held());
+        drop((second, other));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+        let missing = UnixSockets.lock(Path::new("missing"), "gpu").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = UnixSockets.lock(folder.path(), "gpu").unwrap();
+        let removed = fs::remove_dir_all(folder.path().join(LOCKS));
+        if cfg!(windows) {
+            assert!(removed.is_err() && first.is_held());
+            return;
+        }
+        assert!(removed.is_ok() && !first.is_held());
+        let second = UnixSockets.lock(folder.path(), "gpu").unwrap();
+        assert!(!first.is_held() && second.is_held());
+        drop(first);
+        assert!(second.is_held());
+        UnixSockets.lock(folder.path(), "gpu").unwrap_err();
+    }
+
+    /// Whoever may read a file can lock it.
+    #[cfg(unix)]
+    #[test]
+    fn locks_are_only_for_the_user_of_the_process() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join(LOCKS);
+        let file = folder.join("gpu.lock");
+        // Earlier versions left such a file.
+        fs::create_dir(&folder).unwrap();
+        fs::write(&file, "").unwrap();
+        for (path, mode) in [(&folder, 0o755), (&file, 0o644)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let _lock = UnixSockets.lock(directory.path(), "gpu").unwrap();
+        for (path, mode) in [(&folder, 0o700), (&file, 0o600)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+        }
+        for path in [&file, &folder] {
+            if chown(path, Some(12345), None).is_err() {
+                eprintln!("skipped: only root can give a file to another account");
+                return;
+            }
+            let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::Other);
+            let text = format!("`{}` belongs to another account", path.display());
+            assert!(error.to_string().starts_with(&text), "{error}");
+            chown(path, Some(0), None).unwrap();
+        }
+    }
+
+    /// Windows refuses to open a file that is being deleted in the same way as a read-only one.
+    #[cfg(windows)]
+    #[test]
+    fn a_lock_that_cannot_be_opened_is_waited_for() {
+        // Wine without sockets also opens read-only files for root.
+        if skips_test() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(LOCKS)).unwrap();
+        let file = directory.path().join(LOCKS).join("gpu.lock");
+        fs::write(&file, "").unwrap();
+        let mut permissions = fs::metadata(&file).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&file, permissions).unwrap();
+        let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
+    }
 }

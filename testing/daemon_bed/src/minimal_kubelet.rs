@@ -14,7 +14,7 @@ use device_plugin::testing::ClosableIo;
 use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
 use device_plugin::v1beta1::registration_server::{Registration, RegistrationServer};
 use device_plugin::v1beta1::{Empty, RegisterRequest};
-use device_plugin::{KUBELET_SOCKET, Transport, UnixSockets};
+use device_plugin::{KUBELET_SOCKET, Listener as _, Transport, UnixSockets};
 use futures_util::stream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -100,7 +100,7 @@ async fn serve(
     let service = RegistrationServer::new(Registrar { directory, list_sender, task_sender });
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
-    let plugins = stream::unfold(listener, |listener| {
+    let plugins = stream::unfold(listener, |mut listener| {
         let stop = stop.clone();
         async move {
             let accepted = listener.accept().await;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use device_plugin::status::Phase;
 use device_plugin::{
     ContainerResponse, DeviceList, DevicePlugin, KUBELET_SOCKET, Readiness, Resource,
-    Status as CallError, async_trait,
+    Status as CallError, Transport as _, UnixSockets, async_trait,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -30,7 +30,7 @@ const HINT: &str = "check that the kubelet runs (on Windows `Get-Service kubelet
 /// registration.
 pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let socket = directory.join(KUBELET_SOCKET);
-    if matches!(device_plugin::unix_sockets::identity(&socket), Ok(None)) {
+    if matches!(UnixSockets.identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
         let failed = Subject::KUBELET.failed("the kubelet's socket does not exist", HINT);
         return Ok(failed.detail([missing]));

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use device_plugin::unix_sockets::{Identity, UnixListener, UnixStream, connect};
+use device_plugin::unix_sockets::{UnixListener, UnixStream};
+use device_plugin::{Identity, Listener as _, Transport as _, UnixSockets};
 use tempfile::TempPath;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
@@ -43,11 +44,11 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     // On Windows the error of `bind` does not say that the directory is missing.
     ensure!(directory.is_dir(), "the device plugin directory does not exist");
     let began = Instant::now();
-    let listener = bind(path)?;
+    let mut listener = bind(path)?;
     let created = began.elapsed();
     let unread = access(listener.restricted(), others(path))?;
     let began = Instant::now();
-    let (client, server) = tokio::join!(connect(path), listener.accept());
+    let (client, server) = tokio::join!(UnixSockets.connect(path), listener.accept());
     let connected = began.elapsed();
     let connection = client.and_then(|client| Ok((client, server?)));
     let (mut client, mut server) =
@@ -68,7 +69,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     remove(path)?;
     let again = bind(path)?;
     // The identities are equal on Windows hosts on which the file of a socket cannot be opened; see
-    // `device_plugin::unix_sockets::identity`.
+    // `Transport::identity`.
     let replacement_differs = identity(path)? != first;
     drop(again);
     remove(path)?;
@@ -88,7 +89,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
 }
 
 fn bind(path: &Path) -> anyhow::Result<UnixListener> {
-    UnixListener::bind(path).context("cannot create a socket in the device plugin directory")
+    UnixSockets.bind(path).context("cannot create a socket in the device plugin directory")
 }
 
 /// Checks that only the owner and administrators may connect: that setting the access list
@@ -147,16 +148,14 @@ async fn stable_identity(path: &Path) -> anyhow::Result<Identity> {
 }
 
 fn identity(path: &Path) -> anyhow::Result<Identity> {
-    let identity = device_plugin::unix_sockets::identity(path)
-        .context("cannot determine the identity of a socket's file")?;
+    let identity =
+        UnixSockets.identity(path).context("cannot determine the identity of a socket's file")?;
     identity.context("the file of a socket disappeared")
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
     std::fs::remove_file(path).context("cannot delete a socket")?;
-    match device_plugin::unix_sockets::identity(path)
-        .context("cannot determine the identity of a socket's file")?
-    {
+    match UnixSockets.identity(path).context("cannot determine the identity of a socket's file")? {
         None => Ok(()),
         Some(_) => bail!("a deleted socket still exists"),
     }
@@ -213,7 +212,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
-        let listener = UnixListener::bind(&path).unwrap();
+        let listener = UnixSockets.bind(&path).unwrap();
         listener.restricted().unwrap();
         assert_eq!(others(&path).unwrap(), [""; 0]);
     }

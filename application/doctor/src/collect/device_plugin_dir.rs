@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
+use device_plugin::{Transport as _, UnixSockets};
 use tokio::time::timeout;
 use win32::directory_access::{Writer, directory_writers, restriction};
 
@@ -77,7 +78,7 @@ async fn socket(path: &Path) -> Finding {
     {
         return Subject::KUBELET_SOCKET.failed("the directory contains no kubelet.sock", RESTART);
     }
-    let why = match timeout(CONNECT_LIMIT, device_plugin::unix_sockets::connect(path)).await {
+    let why = match timeout(CONNECT_LIMIT, UnixSockets.connect(path)).await {
         Ok(Ok(_connected)) => return Subject::KUBELET_SOCKET.ok("the kubelet accepts connections"),
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = error_chain(&error);
@@ -145,9 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubelet.sock");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let listener = runtime
-            .block_on(async { device_plugin::unix_sockets::UnixListener::bind(&path) })
-            .unwrap();
+        let listener = runtime.block_on(async { UnixSockets.bind(&path) }).unwrap();
         let (directory, socket, _) = inspected(folder.path());
         assert_eq!((directory, socket), (Status::Ok, Status::Ok));
         drop(listener);

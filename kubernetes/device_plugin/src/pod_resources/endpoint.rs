@@ -2,6 +2,16 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(windows)]
+use std::time::Duration;
+
+#[cfg(windows)]
+use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
+
+#[cfg(unix)]
+use crate::transport::Transport as _;
+#[cfg(unix)]
+use crate::unix_sockets::{UnixSockets, UnixStream};
 
 /// The endpoint of kubelets on Windows, whatever their `--root-dir` is
 /// (`pkg/kubelet/util/util_windows.go`).
@@ -27,26 +37,17 @@ pub(super) fn pods_api(endpoint: &Path) -> Option<PathBuf> {
     Some(folder.with_file_name("pods-api").join("pods-api.sock"))
 }
 
-#[cfg(unix)]
-pub(super) use crate::unix_sockets::UnixStream as Stream;
-
-#[cfg(windows)]
-pub(super) use tokio::net::windows::named_pipe::NamedPipeClient as Stream;
-
 /// Connects to the kubelet.
 #[cfg(unix)]
-pub(super) async fn connect(endpoint: &Path) -> io::Result<Stream> {
-    crate::unix_sockets::connect(endpoint.to_owned()).await
+pub(super) async fn connect(endpoint: &Path) -> io::Result<UnixStream> {
+    UnixSockets.connect(endpoint).await
 }
 
 /// Connects to the kubelet. Waits while another client is connecting; the caller limits the time.
 /// Whoever created the pipe can learn who this client is and cannot act on its behalf, because
 /// that is tokio's default (`SECURITY_IDENTIFICATION`).
 #[cfg(windows)]
-pub(super) async fn connect(endpoint: &Path) -> io::Result<Stream> {
-    use std::time::Duration;
-    use tokio::net::windows::named_pipe::ClientOptions;
-
+pub(super) async fn connect(endpoint: &Path) -> io::Result<NamedPipeClient> {
     /// `ERROR_PIPE_BUSY`: the server has not created its next instance yet.
     const PIPE_BUSY: i32 = 231;
     const PAUSE: Duration = Duration::from_millis(20);

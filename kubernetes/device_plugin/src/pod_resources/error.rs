@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use crate::channel;
+use crate::connection;
 use crate::text::printable;
 
 /// Why a list of pods could not be read.
@@ -99,7 +99,7 @@ impl PodResourcesError {
 
     /// The error of a call.
     pub(super) fn of_call(status: &Status) -> Self {
-        if let Some(cause) = channel::lost(status) {
+        if let Some(cause) = connection::lost(status) {
             return Self::lost(&cause);
         }
         let (reason, hint) = match status.code() {

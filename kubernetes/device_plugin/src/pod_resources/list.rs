@@ -17,8 +17,8 @@ use super::v1::{
 };
 use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
-use crate::channel;
-use crate::text::{error_chain, printable};
+use crate::connection;
+use crate::text::printable;
 
 /// How large a response may be, in bytes. Clients of Kubernetes accept as much
 /// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
@@ -71,7 +71,7 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
-    channel::connect(io).await.map_err(|error| PodResourcesError::lost(&error_chain(&error)))
+    connection::connect(io).await.map_err(|cause| PodResourcesError::lost(&cause))
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {

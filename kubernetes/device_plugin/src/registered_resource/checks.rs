@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
+use crate::names::has_prefix;
 use crate::node::Node;
 use crate::resource::Resource;
-use crate::socket_names::has_prefix;
 use crate::status::Phase;
 use crate::transport::{Identity, Lock, Transport};
 

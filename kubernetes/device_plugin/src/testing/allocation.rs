@@ -1,15 +1,16 @@
 //! Allocates devices to containers: `allocateContainerResources` and `devicesToAllocate` of
 //! `pkg/kubelet/cm/devicemanager/manager.go`, with the same error messages.
 
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tonic::Status;
 
-use super::endpoint::{Endpoint, grpc_error};
-use super::manager::{Allocation, Ids, Manager};
+use super::manager::{Allocation, Endpoint, Ids, Manager};
 use super::pods::{ContainerRequest, ContainerView};
 use super::process::Process;
+use super::registration::grpc_error;
 use crate::transport::Transport;
 use crate::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
@@ -28,12 +29,11 @@ pub(crate) async fn allocate<T: Transport>(
     pod: &str,
     container: &ContainerRequest,
 ) -> Result<(), String> {
-    let resources = process.with_manager_silently(|manager| {
-        manager.free_inactive();
-        manager.in_iteration_order(container.resources.iter().collect())
-    });
+    process.manager().free_inactive();
+    let requested = container.resources.iter().collect();
+    let resources = process.manager().in_iteration_order(requested);
     for (resource, count) in resources {
-        if !process.with_manager_silently(|manager| manager.lacks(pod, container, resource)) {
+        if !process.manager().lacks(pod, container, resource) {
             continue;
         }
         let request = ResourceRequest { process, pod, container, resource, count: *count as usize };
@@ -42,7 +42,7 @@ pub(crate) async fn allocate<T: Transport>(
             return Err(error);
         }
     }
-    process.with_manager_silently(|manager| manager.update_reusable(pod, container));
+    process.manager().update_reusable(pod, container);
     Ok(())
 }
 
@@ -56,17 +56,15 @@ pub(crate) async fn create_container<T: Transport>(
     container: &ContainerRequest,
 ) -> Result<ContainerView, String> {
     for resource in container.resources.keys() {
-        if process.with_manager_silently(|manager| manager.is_device_plugin_resource(resource)) {
+        if process.manager().is_device_plugin_resource(resource) {
             pre_start(process, pod, container, resource).await?;
         }
     }
-    let lacks_devices = process.with_manager_silently(|manager| {
-        container.resources.keys().any(|resource| manager.lacks(pod, container, resource))
-    });
-    if lacks_devices {
+    if container.resources.keys().any(|resource| process.manager().lacks(pod, container, resource))
+    {
         allocate(process, pod, container).await?;
     }
-    Ok(process.with_manager_silently(|manager| manager.container(pod, container)))
+    Ok(process.manager().container(pod, container))
 }
 
 /// `callPreStartContainerIfNeeded`.
@@ -76,22 +74,17 @@ async fn pre_start<T: Transport>(
     container: &ContainerRequest,
     resource: &str,
 ) -> Result<(), String> {
-    let endpoint = process.with_manager_silently(|manager| manager.endpoint(resource))?;
+    let endpoint = process.manager().endpoint(resource)?;
     if !endpoint.options.pre_start_required {
         return Ok(());
     }
-    let devices_ids = process
-        .with_manager_silently(|manager| {
-            let allocated = manager.allocations(pod, container)?.get(resource)?;
-            Some(allocated.ids.iter().cloned().collect())
-        })
-        .ok_or_else(|| {
-            let container = &container.name;
-            format!(
-                "no devices found allocated in local cache for pod {pod}, container {container}, \
-                 resource {resource}"
-            )
-        })?;
+    let devices_ids = process.manager().ids(pod, container, resource).ok_or_else(|| {
+        let container = &container.name;
+        format!(
+            "no devices found allocated in local cache for pod {pod}, container {container}, \
+             resource {resource}"
+        )
+    })?;
     let request = PreStartContainerRequest { devices_ids };
     let mut plugin = endpoint.running(resource)?;
     let status = match timeout(PRE_START_LIMIT, plugin.pre_start_container(request)).await {
@@ -112,14 +105,14 @@ struct ResourceRequest<'a, T: Transport> {
 }
 
 impl<T: Transport> ResourceRequest<'_, T> {
-    fn manager<R>(&self, access: impl FnOnce(&mut Manager) -> R) -> R {
-        self.process.with_manager_silently(access)
+    fn manager(&self) -> MutexGuard<'_, Manager> {
+        self.process.manager()
     }
 
     /// Chooses devices, calls `Allocate` and stores what the container has.
     async fn allocate(&self) -> Result<(), String> {
         let ids = self.choose().await?;
-        let endpoint = self.manager(|manager| manager.endpoint(self.resource))?;
+        let endpoint = self.manager().endpoint(self.resource)?;
         let answer = self.call(&endpoint, self.in_order(&ids)).await?;
         self.process.with_manager(|manager| {
             let allocation = Allocation { ids, answer };
@@ -147,21 +140,22 @@ impl<T: Transport> ResourceRequest<'_, T> {
     /// `devicesToAllocate`.
     async fn choose(&self) -> Result<Ids, String> {
         let resource = self.resource;
-        let healthy = self
-            .manager(|manager| manager.healthy(resource))
-            .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
+        let Some(healthy) = self.manager().healthy(resource) else {
+            return Err(format!("cannot allocate unregistered device {resource}"));
+        };
         if healthy.is_empty() {
             return Err(format!(
                 "no healthy devices present; cannot allocate unhealthy devices {resource}"
             ));
         }
         let mut chosen = Ids::new();
-        self.take_from(&mut chosen, &self.manager(|manager| manager.reusable(self.pod, resource)));
+        let reusable = self.manager().reusable(self.pod, resource);
+        self.take_from(&mut chosen, &reusable);
         if chosen.len() == self.count {
             return Ok(chosen);
         }
         let needed = self.count - chosen.len();
-        let in_use = self.manager(|m| m.allocated.get(resource).cloned().unwrap_or_default());
+        let in_use = self.manager().allocated.get(resource).cloned().unwrap_or_default();
         let available: Ids = healthy.difference(&in_use).cloned().collect();
         if available.len() < needed {
             return Err(format!(
@@ -170,7 +164,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
                 available.len()
             ));
         }
-        let endpoint = self.manager(|manager| manager.endpoint(resource))?;
+        let endpoint = self.manager().endpoint(resource)?;
         let preferred = self.preferred(&endpoint, &available, &chosen).await?;
         self.take_from(&mut chosen, &preferred.intersection(&available).cloned().collect());
         self.take_from(&mut chosen, &available);
@@ -181,14 +175,13 @@ impl<T: Transport> ResourceRequest<'_, T> {
     fn take_from(&self, chosen: &mut Ids, from: &Ids) {
         let others = self.in_order(&from.difference(chosen).cloned().collect());
         chosen.extend(others.into_iter().take(self.count - chosen.len()));
-        self.manager(|manager| {
-            let allocated = manager.allocated.entry(self.resource.to_owned()).or_default();
-            allocated.extend(chosen.iter().cloned());
-        });
+        let mut manager = self.manager();
+        let allocated = manager.allocated.entry(self.resource.to_owned()).or_default();
+        allocated.extend(chosen.iter().cloned());
     }
 
     fn in_order(&self, ids: &Ids) -> Vec<String> {
-        self.manager(|manager| manager.in_iteration_order(ids.iter().cloned().collect()))
+        self.manager().in_iteration_order(ids.iter().cloned().collect())
     }
 
     /// `callGetPreferredAllocationIfAvailable`. The kubelet calls it even if there is no choice.

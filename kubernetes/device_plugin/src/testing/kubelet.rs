@@ -1,7 +1,8 @@
 //! The kubelet double: the interface for tests and simulations.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,13 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
 use super::allocation::{allocate, create_container};
-use super::endpoint::lock;
-use super::faults::Faults;
-use super::manager::{Manager, ResourceView, Saved};
+use super::manager::{ResourceView, Saved};
 use super::memory::Host;
-use super::options::{Options, Platform};
+use super::options::{Faults, Options, Platform};
 use super::pods::{ContainerView, PodRequest};
-use super::process::{Process, Shared};
+use super::process::{Process, Shared, lock};
 use super::registration::serve;
-use crate::directory::KUBELET_SOCKET;
+use crate::names::KUBELET_SOCKET;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
 /// one.
@@ -63,12 +62,6 @@ impl<T: Host> KubeletDouble<T> {
         };
         kubelet.start_again()?;
         Ok(kubelet)
-    }
-
-    /// The device plugin directory.
-    #[must_use]
-    pub fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Starts the kubelet after [`Self::stop`] or [`Self::kill`], with the state that it saved.
@@ -119,7 +112,7 @@ impl<T: Host> KubeletDouble<T> {
     /// Takes the running kubelet, if there is one, and keeps what it would have saved.
     fn save_state(&mut self) -> Option<Arc<Process<T>>> {
         let process = self.running.take()?;
-        self.saved = process.with_manager_silently(|manager| manager.saved());
+        self.saved = process.manager().saved();
         Some(process)
     }
 
@@ -137,10 +130,7 @@ impl<T: Host> KubeletDouble<T> {
     /// The node's resources, sorted by name. Empty if the kubelet is not running.
     #[must_use]
     pub fn resources(&self) -> Vec<ResourceView> {
-        self.running
-            .as_ref()
-            .map(|process| process.with_manager_silently(Manager::resources))
-            .unwrap_or_default()
+        self.running.iter().flat_map(|process| process.manager().resources()).collect()
     }
 
     /// Waits until the resources fulfil `condition`, and returns them. There is no time limit: wrap
@@ -160,12 +150,11 @@ impl<T: Host> KubeletDouble<T> {
     /// Waits until the kubelet has received the device list of each of `names`. The list may be
     /// empty.
     pub async fn wait_for_lists(&self, names: &[&str]) -> Vec<ResourceView> {
-        self.wait_for(|_| names.iter().all(|name| self.has_list(name))).await
-    }
-
-    fn has_list(&self, name: &str) -> bool {
-        let running = self.running.as_ref();
-        running.is_some_and(|process| process.with_manager_silently(|m| m.has_list(name)))
+        self.wait_for(|_| {
+            let running = self.running.as_ref();
+            names.iter().all(|name| running.is_some_and(|process| process.manager().has_list(name)))
+        })
+        .await
     }
 
     /// Checks whether the scheduler would place a pod on this node, without admitting the pod.
@@ -173,12 +162,11 @@ impl<T: Host> KubeletDouble<T> {
     /// # Errors
     /// The node does not have enough of a resource. The text is the scheduler's message.
     pub fn schedule(&self, pod: &PodRequest) -> Result<(), String> {
-        let pods: Vec<PodRequest> = self.running.as_ref().map_or_else(Vec::new, |process| {
-            process.with_manager_silently(|manager| manager.pods.values().cloned().collect())
-        });
+        let pods: BTreeMap<_, _> =
+            self.running.iter().flat_map(|process| process.manager().pods.clone()).collect();
         let resources = self.resources();
         for name in pod.containers.iter().flat_map(|container| container.resources.keys()) {
-            let used: u32 = pods.iter().map(|pod| pod.count(name)).sum();
+            let used: u32 = pods.values().map(|pod| pod.count(name)).sum();
             let view = resources.iter().find(|resource| resource.name == *name);
             let free = view.map_or(0, |view| view.allocatable.saturating_sub(used as usize));
             if pod.count(name) as usize > free {
@@ -197,9 +185,7 @@ impl<T: Host> KubeletDouble<T> {
     /// after a `CreateContainerConfigError`.
     pub async fn admit(&self, pod: PodRequest) -> Result<ContainerView, String> {
         let _one_at_a_time = self.admission.lock().await;
-        let Some(process) = self.running.clone() else {
-            return Err("NodeNotReady: kubelet is not running".to_owned());
-        };
+        let process = self.running()?;
         process.with_manager(|manager| manager.pods.insert(pod.name.clone(), pod.clone()));
         let admission = admit(&process, &pod).await;
         if admission.is_err() {
@@ -222,14 +208,16 @@ impl<T: Host> KubeletDouble<T> {
         container: &str,
     ) -> Result<ContainerView, String> {
         let _one_at_a_time = self.admission.lock().await;
-        let Some(process) = self.running.clone() else {
-            return Err("NodeNotReady: kubelet is not running".to_owned());
-        };
-        let admitted = process.with_manager_silently(|manager| manager.pods.get(pod).cloned());
+        let process = self.running()?;
+        let admitted = process.manager().pods.get(pod).cloned();
         let containers = admitted.map(|pod| pod.containers).unwrap_or_default();
         let found = containers.iter().find(|found| found.name == container);
         let container = found.expect("the container of an admitted pod");
         create_container(&process, pod, container).await.map_err(|error| create_failed(&error))
+    }
+
+    fn running(&self) -> Result<Arc<Process<T>>, &'static str> {
+        self.running.clone().ok_or("NodeNotReady: kubelet is not running")
     }
 
     /// Terminates a pod. Its devices become free when the next pod requests devices.

@@ -3,12 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::endpoint::Endpoint;
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
 use super::options::{Options, Release};
 use super::pods::{ContainerRequest, ContainerView, PodRequest};
-use crate::v1beta1::{ContainerAllocateResponse, Device};
+use crate::v1beta1::device_plugin_client::DevicePluginClient;
+use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_mins(5);
@@ -31,6 +35,36 @@ const HEALTHY: &str = "Healthy";
 const UNHEALTHY: &str = "Unhealthy";
 
 pub(crate) type Ids = BTreeSet<String>;
+
+pub(crate) type Plugin = DevicePluginClient<Channel>;
+
+/// A plugin that is or was connected. Clones refer to the same plugin.
+#[derive(Clone, Default)]
+pub(crate) struct Endpoint {
+    /// `None` after a kubelet restart, until the plugin registers again.
+    pub(crate) plugin: Option<Plugin>,
+    pub(crate) options: DevicePluginOptions,
+    pub(crate) socket: PathBuf,
+    /// When the plugin disconnected.
+    pub(crate) stopped: Arc<OnceLock<Instant>>,
+}
+
+impl Endpoint {
+    fn stop(&self) {
+        self.stopped.get_or_init(Instant::now);
+    }
+
+    /// The client of the plugin.
+    ///
+    /// # Errors
+    /// The plugin has disconnected. The text is the kubelet's message.
+    pub(crate) fn running(&self, resource: &str) -> Result<Plugin, String> {
+        match (&self.plugin, self.stopped.get()) {
+            (Some(plugin), None) => Ok(plugin.clone()),
+            _ => Err(format!("endpoint {resource} has been stopped")),
+        }
+    }
+}
 
 /// What a container got of one resource.
 #[derive(Clone)]
@@ -56,7 +90,7 @@ pub(crate) struct Manager {
     release: Release,
     endpoints: BTreeMap<String, Endpoint>,
     /// From 1.37 on, every connected endpoint, by resource and socket.
-    connected: BTreeMap<String, BTreeMap<PathBuf, Endpoint>>,
+    connected: BTreeMap<(String, PathBuf), Endpoint>,
     /// The last list of each resource, with the health that the kubelet assumes.
     devices: BTreeMap<String, Vec<Device>>,
     /// The resources of which a list was received in this run.
@@ -75,10 +109,11 @@ impl Manager {
     pub(crate) fn new(options: Options, saved: Saved) -> Self {
         let devices: BTreeMap<_, _> =
             saved.registered.into_iter().map(|name| (name, Vec::new())).collect();
-        let stopped = devices.keys().map(|name| (name.clone(), Endpoint::stopped_at_start()));
+        let stopped = Endpoint::default();
+        stopped.stop();
         let mut manager = Manager {
             release: options.release,
-            endpoints: stopped.collect(),
+            endpoints: devices.keys().map(|name| (name.clone(), stopped.clone())).collect(),
             connected: BTreeMap::new(),
             devices,
             listed: Ids::new(),
@@ -115,12 +150,11 @@ impl Manager {
         endpoint: Endpoint,
     ) -> Result<(), String> {
         if self.release == Release::V1_37 {
-            let sockets = self.connected.entry(resource.to_owned()).or_default();
-            let socket = endpoint.socket();
-            if sockets.contains_key(socket) {
-                return Err(format!("device plugin already connected: {}", socket.display()));
+            let socket = (resource.to_owned(), endpoint.socket.clone());
+            if self.connected.contains_key(&socket) {
+                return Err(format!("device plugin already connected: {}", socket.1.display()));
             }
-            sockets.insert(socket.to_owned(), endpoint.clone());
+            self.connected.insert(socket, endpoint.clone());
         }
         self.endpoints.insert(resource.to_owned(), endpoint);
         Ok(())
@@ -135,12 +169,12 @@ impl Manager {
             }
             return;
         }
-        let Some(sockets) = self.connected.get_mut(resource) else { return };
-        let Some(endpoint) = sockets.remove(socket) else { return };
+        let socket = (resource.to_owned(), socket.to_owned());
+        let Some(endpoint) = self.connected.remove(&socket) else { return };
         endpoint.stop();
-        match sockets.values().next().cloned() {
-            Some(other) => {
-                self.endpoints.insert(resource.to_owned(), other);
+        match self.connected.iter().find(|((name, _), _)| name == resource) {
+            Some((_, other)) => {
+                self.endpoints.insert(resource.to_owned(), other.clone());
             }
             None => self.mark_unhealthy(resource),
         }
@@ -163,7 +197,7 @@ impl Manager {
 
     /// Whether the resource's plugin is connected and has sent a device list.
     pub(crate) fn has_list(&self, resource: &str) -> bool {
-        let connected = self.endpoints.get(resource).is_some_and(|e| e.stopped().is_none());
+        let connected = self.endpoints.get(resource).is_some_and(|e| e.stopped.get().is_none());
         connected && self.listed.contains(resource)
     }
 
@@ -188,7 +222,7 @@ impl Manager {
     /// [`STOP_GRACE`].
     pub(crate) fn resources(&mut self) -> Vec<ResourceView> {
         self.endpoints.retain(|_, endpoint| {
-            endpoint.stopped().is_none_or(|stopped| stopped.elapsed() <= STOP_GRACE)
+            endpoint.stopped.get().is_none_or(|stopped| stopped.elapsed() <= STOP_GRACE)
         });
         self.devices.retain(|name, _| self.endpoints.contains_key(name));
         self.devices.iter().map(|(name, devices)| view(name, devices)).collect()
@@ -210,8 +244,19 @@ impl Manager {
         }
     }
 
+    /// The devices of a resource that the container of a pod got.
+    pub(crate) fn ids(
+        &self,
+        pod: &str,
+        container: &ContainerRequest,
+        resource: &str,
+    ) -> Option<Vec<String>> {
+        let allocated = self.allocations(pod, container)?.get(resource)?;
+        Some(allocated.ids.iter().cloned().collect())
+    }
+
     /// What the container of a pod got, by resource.
-    pub(crate) fn allocations(
+    fn allocations(
         &self,
         pod: &str,
         container: &ContainerRequest,

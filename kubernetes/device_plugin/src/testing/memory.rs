@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use crate::transport::{Identity, Listener, Lock, Transport, UnixSockets};
+use crate::transport::{Identity, Listener, Lock, Transport};
+use crate::unix_sockets::UnixSockets;
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -97,14 +98,6 @@ impl InMemory {
         // Every change under this lock is complete, so a poisoned lock still holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn backlog(&self, path: &Path) -> io::Result<mpsc::Sender<DuplexStream>> {
-        self.files()
-            .sockets
-            .get(path)
-            .map(|socket| socket.backlog.clone())
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
 }
 
 impl Transport for InMemory {
@@ -131,10 +124,10 @@ impl Transport for InMemory {
     }
 
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<DuplexStream>> + Send {
-        let backlog = self.backlog(path);
+        let backlog = self.files().sockets.get(path).map(|socket| socket.backlog.clone());
         async move {
             let (client, server) = tokio::io::duplex(BUFFER);
-            match backlog?.send(server).await {
+            match backlog.ok_or(io::ErrorKind::NotFound)?.send(server).await {
                 Ok(()) => Ok(client),
                 Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
             }

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::endpoint::lock;
-use super::faults::Faults;
 use super::manager::{Manager, Saved};
-use super::options::{Cleanup, Options, Release};
-use crate::directory::KUBELET_SOCKET;
+use super::options::{Cleanup, Faults, Options, Release};
+use crate::names::KUBELET_SOCKET;
 use crate::transport::Transport;
 
 /// The name of the file in which a kubelet saves its allocations.
@@ -26,25 +24,19 @@ pub(crate) struct Process<T: Transport> {
     pub(crate) directory: PathBuf,
     pub(crate) options: Options,
     manager: Mutex<Manager>,
-    connections: Mutex<Connections>,
+    connections: Mutex<Vec<Connection>>,
     shared: Shared,
     tasks: Mutex<JoinSet<()>>,
     /// Closes the connections of plugins to the kubelet.
     pub(crate) close: CancellationToken,
 }
 
-/// The connections to plugins.
-#[derive(Default)]
-struct Connections {
-    /// The connections that the real kubelet tracks, by resource.
-    tracked: BTreeMap<String, Vec<Connection>>,
-    /// Open connections that the real kubelet no longer tracks.
-    untracked: Vec<Connection>,
-}
-
 /// A connection to the plugin behind a socket. Dropping it closes the connection.
 struct Connection {
+    resource: String,
     socket: PathBuf,
+    /// Whether the real kubelet still tracks it.
+    is_tracked: bool,
     /// Closes the connection when it is dropped; `None` until the connection is established.
     closer: Option<DropGuard>,
 }
@@ -92,7 +84,7 @@ impl<T: Transport> Process<T> {
     pub(crate) fn kill(&self) {
         lock(&self.tasks).abort_all();
         self.close.cancel();
-        *lock(&self.connections) = Connections::default();
+        lock(&self.connections).clear();
     }
 
     /// Runs a task for as long as the kubelet lives.
@@ -107,9 +99,9 @@ impl<T: Transport> Process<T> {
         result
     }
 
-    /// Uses the manager without notifying those who wait for changes.
-    pub(crate) fn with_manager_silently<R>(&self, access: impl FnOnce(&mut Manager) -> R) -> R {
-        access(&mut lock(&self.manager))
+    /// The manager, for what nobody waits for.
+    pub(crate) fn manager(&self) -> MutexGuard<'_, Manager> {
+        lock(&self.manager)
     }
 
     pub(crate) fn faults(&self) -> Faults {
@@ -122,20 +114,21 @@ impl<T: Transport> Process<T> {
 
     /// `registerClient`: tracks a connection that is not established yet.
     pub(crate) fn add_connection(&self, resource: &str, socket: &Path) {
-        let connections = &mut *lock(&self.connections);
-        let tracked = connections.tracked.entry(resource.to_owned()).or_default();
+        let mut connections = lock(&self.connections);
         if self.options.release != Release::V1_37 {
-            connections.untracked.append(tracked);
+            for earlier in connections.iter_mut().filter(|c| c.resource == resource) {
+                earlier.is_tracked = false;
+            }
         }
-        tracked.push(Connection { socket: socket.to_owned(), closer: None });
+        let (resource, socket) = (resource.to_owned(), socket.to_owned());
+        connections.push(Connection { resource, socket, is_tracked: true, closer: None });
     }
 
     /// Records that a connection is established, and how to close it.
     pub(crate) fn set_established(&self, socket: &Path, closer: DropGuard) {
-        let connections = &mut *lock(&self.connections);
-        let tracked = connections.tracked.values_mut().flatten();
-        let mut all = tracked.chain(&mut connections.untracked);
-        if let Some(connection) = all.find(|c| c.socket == socket && c.closer.is_none()) {
+        let mut connections = lock(&self.connections);
+        let mut established = connections.iter_mut();
+        if let Some(connection) = established.find(|c| c.socket == socket && c.closer.is_none()) {
             connection.closer = Some(closer);
         }
     }
@@ -145,18 +138,17 @@ impl<T: Transport> Process<T> {
     pub(crate) fn take_connection(&self, resource: &str, socket: &Path) -> Option<PathBuf> {
         let by_name = self.options.release != Release::V1_37;
         let mut connections = lock(&self.connections);
-        let tracked = connections.tracked.get_mut(resource)?;
-        let index = tracked.iter().position(|c| by_name || c.socket == socket)?;
-        Some(tracked.remove(index).socket)
+        let index = connections.iter().position(|c| {
+            c.is_tracked && c.resource == resource && (by_name || c.socket == socket)
+        })?;
+        Some(connections.remove(index).socket)
     }
 
     /// The part of `Stop` that disconnects all plugins.
     pub(crate) fn disconnect_all(&self) {
         let connections = std::mem::take(&mut *lock(&self.connections));
-        for (resource, connections) in connections.tracked {
-            for connection in connections {
-                self.with_manager(|m| m.plugin_disconnected(&resource, &connection.socket));
-            }
+        for Connection { resource, socket, .. } in connections.iter().filter(|c| c.is_tracked) {
+            self.with_manager(|manager| manager.plugin_disconnected(resource, socket));
         }
     }
 }
@@ -179,4 +171,9 @@ fn clean_up<T: Transport>(host: &T, directory: &Path, cleanup: Cleanup) -> io::R
         }
     }
     Ok(())
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A poisoned lock would hide the panic that made the test fail.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,13 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
-use super::endpoint::{Endpoint, Plugin, grpc_error};
-use super::faults::{RegisterFault, StreamFault};
-use super::options::Release;
+use super::manager::{Endpoint, Plugin};
+use super::options::{RegisterFault, Release, StreamFault};
 use super::process::Process;
-use crate::channel;
-use crate::connection::ClosableIo;
-use crate::resource_names::is_extended_resource_name;
+use crate::connection::{self, ClosableIo};
+use crate::names::is_extended_resource_name;
 use crate::transport::{Listener, Transport};
 use crate::v1beta1::registration_server::{Registration, RegistrationServer};
 use crate::v1beta1::{Empty, RegisterRequest};
@@ -146,7 +144,12 @@ async fn connect<T: Transport>(
         .get_device_plugin_options(Empty {})
         .await
         .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
-    let endpoint = Endpoint::connected(plugin.clone(), options.into_inner(), socket.to_owned());
+    let endpoint = Endpoint {
+        plugin: Some(plugin.clone()),
+        options: options.into_inner(),
+        socket: socket.to_owned(),
+        stopped: Arc::default(),
+    };
     process.with_manager(|manager| manager.plugin_connected(resource, endpoint))?;
     Ok(plugin)
 }
@@ -156,7 +159,7 @@ async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Chann
     let connected = async {
         loop {
             if let Ok(io) = process.host.connect(socket).await
-                && let Ok(client) = channel::connect(ClosableIo::new(io, &close)).await
+                && let Ok(client) = connection::connect(ClosableIo::new(io, &close)).await
             {
                 return client;
             }
@@ -216,4 +219,13 @@ async fn watch_list<T: Transport>(
             Err(status) => return grpc_error(&status),
         }
     }
+}
+
+/// The text of a gRPC error in Go (`status.Error`).
+pub(crate) fn grpc_error(status: &Status) -> String {
+    let code = match status.code() {
+        tonic::Code::Cancelled => "Canceled".to_owned(),
+        code => format!("{code:?}"),
+    };
+    format!("rpc error: code = {code} desc = {}", status.message())
 }

@@ -23,7 +23,7 @@ use windows::Win32::Storage::FileSystem::{
 };
 use windows::core::{BOOL, PCWSTR, w};
 
-use crate::unix_sockets::bound_file::owned_by_another;
+use crate::unix_sockets::socket_file::owned_by_another;
 
 /// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
@@ -72,7 +72,10 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
 /// Replaces the access control list of a file or a folder.
 fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
     let file = open(path, WRITE_DAC.0)?;
-    let descriptor = Descriptor::new(text)?;
+    let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+    let (revision, result) = (SDDL_REVISION_1, &raw mut descriptor.0);
+    // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
+    unsafe { ConvertStringSecurityDescriptorToSecurityDescriptorW(text, revision, result, None) }?;
     let parts = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
     let handle = HANDLE(file.as_raw_handle());
     // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
@@ -91,23 +94,6 @@ fn open(path: &Path, access: u32) -> io::Result<File> {
 
 /// A security descriptor that Windows allocated.
 struct Descriptor(PSECURITY_DESCRIPTOR);
-
-impl Descriptor {
-    fn new(text: PCWSTR) -> io::Result<Self> {
-        let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-        let result = &raw mut descriptor.0;
-        // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
-        unsafe {
-            ConvertStringSecurityDescriptorToSecurityDescriptorW(
-                text,
-                SDDL_REVISION_1,
-                result,
-                None,
-            )
-        }?;
-        Ok(descriptor)
-    }
-}
 
 impl Drop for Descriptor {
     fn drop(&mut self) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use device_plugin::{Transport as _, UnixSockets};
 use serde_json::Value;
 
 fn inventories() -> PathBuf {
@@ -225,9 +226,7 @@ fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     assert_eq!(verdicts(), (Some(1), "ok".into(), "problem".into()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let socket = folder.path().join("kubelet.sock");
-    let kubelet = runtime
-        .block_on(async { device_plugin::unix_sockets::UnixListener::bind(&socket) })
-        .unwrap();
+    let kubelet = runtime.block_on(async { UnixSockets.bind(&socket) }).unwrap();
     assert_eq!(verdicts(), (Some(0), "ok".into(), "ok".into()));
     drop(kubelet);
     // A process that another test starts holds the listener until its `exec`.

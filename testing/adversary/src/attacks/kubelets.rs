@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use device_plugin::testing::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
-use device_plugin::{KUBELET_SOCKET, Transport, UnixSockets};
+use device_plugin::{KUBELET_SOCKET, Listener as _, Transport, UnixSockets};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
@@ -67,7 +67,7 @@ fn faults() -> Vec<Faults> {
 async fn answer_with(answer: &[u8], directory: &Path) -> Result<()> {
     let socket = directory.join(KUBELET_SOCKET);
     let _ = std::fs::remove_file(&socket);
-    let listener = UnixSockets.bind(&socket).context("cannot listen as the kubelet")?;
+    let mut listener = UnixSockets.bind(&socket).context("cannot listen as the kubelet")?;
     let serving = async {
         loop {
             if let Ok(mut stream) = listener.accept().await {

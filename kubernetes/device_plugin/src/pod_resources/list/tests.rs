@@ -19,6 +19,10 @@ use crate::pod_resources::v1::pod_resources_lister_server::{
 };
 use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
 use crate::pod_resources::v1alpha1::{ListPodsResponse, ObjectMeta, Pod};
+#[cfg(unix)]
+use crate::transport::{Listener as _, Transport as _};
+#[cfg(unix)]
+use crate::unix_sockets::UnixSockets;
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_mins(2);
@@ -84,7 +88,7 @@ impl Drop for Server {
 fn start(behavior: Behavior) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = folder.path().join("kubelet.sock");
-    let listener = crate::unix_sockets::UnixListener::bind(&endpoint).unwrap();
+    let mut listener = UnixSockets.bind(&endpoint).unwrap();
     let running = tokio::spawn(async move {
         loop {
             serve(listener.accept().await.unwrap(), behavior.clone()).await;

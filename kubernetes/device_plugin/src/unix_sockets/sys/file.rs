@@ -17,8 +17,8 @@ use windows::Win32::Storage::FileSystem::{
     FILE_READ_ATTRIBUTES, GetFileInformationByHandle,
 };
 
-use crate::unix_sockets::bound_file::directory_of;
-use crate::unix_sockets::identity::{Identity, opened_or_listed};
+use crate::transport::Identity;
+use crate::unix_sockets::socket_file::{directory_of, opened_or_listed};
 
 /// The file's number if the file can be opened, and its entry in the directory otherwise.
 pub(crate) fn identity(path: &Path) -> io::Result<Option<Identity>> {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-use crate::unix_sockets::bound_file::{directory_of, owned_by_another, remove_on_failure};
-use crate::unix_sockets::identity::Identity;
+use crate::transport::Identity;
+use crate::unix_sockets::socket_file::{directory_of, owned_by_another, remove_on_failure};
 
 pub(crate) type Listener = UnixListener;
 pub(crate) type Stream = UnixStream;
@@ -29,10 +29,9 @@ pub(crate) fn is_supported() -> bool {
 pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
-    remove_on_failure(path, || {
-        fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY))?;
-        Ok((socket.listen(BACKLOG)?, Ok(())))
-    })
+    let restricted = fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY));
+    let listener = restricted.and_then(|()| socket.listen(BACKLOG));
+    remove_on_failure(path, listener).map(|listener| (listener, Ok(())))
 }
 
 /// Gives a file or a folder to its owner and to nobody else.
