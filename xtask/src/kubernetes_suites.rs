@@ -69,7 +69,7 @@ pub(crate) fn linux_node() -> Result<()> {
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None)?;
     let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, source.version);
-    image::release(&LINUX, None, "dev", &source, &name, &archive)?;
+    image::build(&LINUX, None, "dev", &source, &name)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
     // The test prints why it is skipped.

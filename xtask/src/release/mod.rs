@@ -124,9 +124,10 @@ fn build(
         let notices = "THIRD-PARTY-NOTICES.txt";
         copy(&folder.join(notices), Path::new(&format!("{file}-{notices}")))?;
         let given = given.filter(|_| shipped.os == "windows");
-        let (name, archive) = (destination.name(shipped.name), format!("{file}-image.tar"));
-        let digest = image::release(shipped, given, profile, source, &name, Path::new(&archive))?;
-        destination.images.push((shipped.name, digest));
+        let name = destination.name(shipped.name);
+        let image = image::build(shipped, given, profile, source, &name)?;
+        image.write_archive(Path::new(&format!("{file}-image.tar")))?;
+        destination.images.push((shipped.name, image.digest));
         if shipped.os == "windows" {
             is_signed &= programs::add(shipped, given.unwrap_or(&built), &folder)?;
             zip(Path::new(&format!("{file}-windows-x86_64.zip")), &folder)?;
