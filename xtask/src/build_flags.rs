@@ -1,16 +1,12 @@
 //! Compiler flags for programs that are shipped.
 
+use std::process::Command;
+
 use crate::workspace;
 
-/// Flags that keep the time of the build and the paths of this machine out of the
-/// programs, so that every machine builds the same bytes.
-pub(crate) fn windows() -> Vec<String> {
-    // Without the flag, GNU ld writes the time into the header of each program.
-    [every_system(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
-}
-
-/// Flags that keep the paths of this machine and the names of symbols out of programs.
-pub(crate) fn every_system() -> Vec<String> {
+/// cargo with flags that keep the paths of this machine, the names of symbols and the time of the
+/// build out of the programs for `target`, so that every machine builds the same bytes.
+pub(crate) fn cargo(target: &str) -> Command {
     // If several prefixes match a path, rustc uses the last one.
     let prefixes = [
         workspace::cargo_home().map(|path| (path, "/cargo")),
@@ -21,5 +17,11 @@ pub(crate) fn every_system() -> Vec<String> {
     for (path, name) in prefixes.into_iter().flatten() {
         flags.push(format!("--remap-path-prefix={}={name}", path.display()));
     }
-    flags
+    if target == workspace::WINDOWS_TARGET {
+        // Without the flag, GNU ld writes the time into the header of each program.
+        flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
+    }
+    let mut cargo = workspace::cargo();
+    cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo
 }

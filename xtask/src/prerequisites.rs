@@ -16,7 +16,7 @@ use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, c
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
 
-/// What the Windows programs, the filters of directx-visible and the C++ client need, in this order.
+/// What the Windows programs need, then the filters of directx-visible and the C++ client.
 const MINGW: &[Package] = &[
     ("gcc-mingw-w64-x86-64", "x86_64-w64-mingw32-gcc"),
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
@@ -77,20 +77,14 @@ pub(crate) fn for_windows_programs() -> Result<()> {
     for_target(WINDOWS_TARGET)
 }
 
-/// Installs what the filters need, which are for 64-bit and 32-bit processes.
-pub(crate) fn for_filters() -> Result<()> {
-    for_windows_programs()?;
+/// Installs what all builds for Windows need, those of tests and 32-bit programs included.
+pub(crate) fn for_windows_builds() -> Result<()> {
     if cfg!(windows) {
         return Ok(());
     }
-    install(&MINGW[..2])?;
+    install(MINGW)?;
+    for_target(WINDOWS_TARGET)?;
     for_target(WINDOWS_32_TARGET)
-}
-
-/// Installs what all builds for Windows need, those of tests included.
-pub(crate) fn for_windows_builds() -> Result<()> {
-    for_filters()?;
-    if cfg!(windows) { Ok(()) } else { install(MINGW) }
 }
 
 /// Installs what static builds for Linux need.

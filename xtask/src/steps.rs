@@ -9,7 +9,7 @@ use crate::workspace::{
     self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
 };
 use crate::{
-    attack, documentation, image, kubernetes_suites, nightly, prerequisites, windows_suites,
+    documentation, image, kubernetes_suites, measurements, nightly, prerequisites, windows_suites,
 };
 
 /// A check that runs a few commands.
@@ -125,7 +125,7 @@ pub(crate) const STEPS: &[Step] = &[
         kubernetes_suites::check,
     )
     .needs(&[GO]),
-    Step::new("attack", "the daemon under attack, in a short form", attack::check)
+    Step::new("attack", "the daemon under attack, in a short form", measurements::short_attack)
         .linux("the attacks use FIFOs, signals and `/proc`"),
     Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
         .needs(&[STATIC_BUILDS])

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use super::layer::Files;
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
-use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET};
 use crate::{build_flags, prerequisites, windows_suites};
 
 /// The programs of an image.
@@ -97,7 +97,9 @@ pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Resu
     let folder = compile(shipped.target, shipped.packages, profile, url)?;
     if shipped.name == VISIBLE.name {
         stage("building the filters, about a minute on two cores");
-        visibility_filter::build_into(&folder)?;
+        for library in visibility_filter::build()? {
+            fs::copy(&library, folder.join(library.file_name().unwrap_or_default()))?;
+        }
     }
     Ok(folder)
 }
@@ -109,12 +111,8 @@ pub(crate) fn compile(
     profile: &str,
     url: Option<&str>,
 ) -> Result<PathBuf> {
-    let mut flags = build_flags::every_system();
     match target {
-        WINDOWS_TARGET => {
-            prerequisites::for_windows_programs()?;
-            flags = build_flags::windows();
-        }
+        WINDOWS_TARGET => prerequisites::for_windows_programs()?,
         STATIC_TARGET => prerequisites::for_static_builds()?,
         _ => {}
     }
@@ -123,14 +121,14 @@ pub(crate) fn compile(
         windows_suites::build()?;
         return Ok(folder(target, profile));
     }
-    let mut build = cargo();
+    let mut build = build_flags::cargo(target);
     if !io::stderr().is_terminal() {
         build.arg("--quiet");
     }
     build.args(["build", "--locked", "--profile", profile, "--target", target]);
     build.args(packages.iter().flat_map(|package| ["--package", package]));
     build.envs(url.map(|url| ("REPOSITORY_URL", url)));
-    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
+    run(&mut build)?;
     Ok(folder(target, profile))
 }
 

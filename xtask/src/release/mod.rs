@@ -106,7 +106,7 @@ fn build(
     source: &Source,
     mut destination: Destination,
 ) -> Result<bool> {
-    prerequisites::for_filters()?;
+    prerequisites::for_windows_builds()?;
     let date = format!("--mtime=@{}", source.seconds);
     let [windows, visible] = [PLUGIN, VISIBLE].map(|shipped| temporary.join(shipped.name));
     let prefix = format!("{}-{VERSION}", PLUGIN.name);
