@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, cargo, program};
+use crate::workspace::{self, cargo};
 
 pub(crate) fn bench(arguments: &[OsString]) -> Result<()> {
     let mut bench = cargo();
@@ -35,7 +35,8 @@ pub(crate) fn short_attack() -> Result<()> {
 }
 
 fn run_adversary(folder: &str, arguments: &[OsString]) -> Result<()> {
-    let mut adversary = Command::new(program(folder, "adversary"));
+    let programs = workspace::target_dir().join(folder);
+    let mut adversary = Command::new(programs.join("adversary"));
     adversary.current_dir(workspace::root());
-    run(adversary.arg(program(folder, "directx-device-plugin")).args(arguments))
+    run(adversary.arg(programs.join("directx-device-plugin")).args(arguments))
 }

@@ -54,10 +54,6 @@ const PYTHON_PACKAGES: &[Package] = &[("python3", "python3"), ("python3-pip", "p
 /// Debian's daemons that the tests of images run. Installing them would start services.
 const IMAGE_DAEMONS: [&str; 3] = ["docker-registry", "containerd", "runc"];
 
-/// A program that was built with Microsoft's compiler, as a wheel for Windows, and its SHA-256.
-const NINJA_WHEEL: &str =
-    "ninja==1.13.2 --hash=sha256:1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
-
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
 pub(crate) fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
@@ -154,14 +150,11 @@ pub(crate) fn checkers() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
+/// A program that was built with Microsoft's compiler, as a wheel for Windows.
 pub(crate) fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;
-    cache::installed("ninja", "1.13.2", |folder| {
-        let list = folder.join("requirements.txt");
-        fs::write(&list, NINJA_WHEEL)?;
-        unpack_wheels(&list, folder)
-    })?;
-    Ok(())
+    let list = workspace::root().join("testing/wine/programs/ninja.txt");
+    cache::installed("ninja", "1.13.2", |folder| unpack_wheels(&list, folder)).map(drop)
 }
 
 /// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.

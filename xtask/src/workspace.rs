@@ -1,7 +1,6 @@
 //! Paths in the workspace, and the cargo that builds it.
 
 use std::env;
-use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,11 +34,6 @@ pub(crate) fn cargo_home() -> Option<PathBuf> {
 /// cargo's target folder.
 pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
-}
-
-/// A program for this machine in a folder of [`target_dir`], such as `debug`.
-pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
-    target_dir().join(folder).join(format!("{name}{EXE_SUFFIX}"))
 }
 
 /// The cargo that started this program, to be run in the workspace.

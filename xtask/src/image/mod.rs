@@ -79,7 +79,7 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     image.write_archive(&archive)?;
     println!("{}\n  layout   {}", image.digest, layout.display());
     println!("  archive  {}", archive.display());
-    let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
+    let Some(target) = target else { return Ok(()) };
 
     let digest = &image.digest;
     let existing = registry.digest(&target)?.filter(|existing| existing != digest);
@@ -88,7 +88,7 @@ pub(crate) fn command(options: &Options) -> Result<()> {
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
-    registry.push(&layout, &format!("oci:.:{tag}"), &format!("{repository}@{digest}"), &target)?;
+    registry.push(&layout, "oci:.", digest, &target)?;
     println!("pushed {target}@{digest}");
     Ok(())
 }

@@ -140,15 +140,14 @@ pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
 
 /// Reads the files `names` from `folder`, by their names in the image.
 pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
-    names
-        .iter()
-        .map(|name| {
-            let path = folder.join(built(name));
-            let bytes = fs::read(&path).map_err(|error| {
-                let hint = "hint: --programs names a folder with a build";
-                anyhow!("cannot read {}: {error}\n{hint}", path.display())
-            })?;
-            Ok(((*name).to_owned(), bytes))
-        })
-        .collect()
+    let mut files = Files::new();
+    for name in names {
+        let path = folder.join(built(name));
+        let bytes = fs::read(&path).map_err(|error| {
+            let hint = "hint: --programs names a folder with a build";
+            anyhow!("cannot read {}: {error}\n{hint}", path.display())
+        })?;
+        files.insert((*name).to_owned(), bytes);
+    }
+    Ok(files)
 }

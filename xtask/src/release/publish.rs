@@ -48,10 +48,6 @@ impl Pushed {
     fn repository(&self) -> &str {
         registry::split(&self.name).0
     }
-
-    fn by_digest(&self) -> String {
-        format!("{}@{}", self.repository(), self.digest)
-    }
 }
 
 /// `cargo xtask publish`.
@@ -84,7 +80,7 @@ pub(crate) fn command(options: &Options) -> Result<()> {
         let (_, file) = image.repository().rsplit_once('/').context("an image has no owner")?;
         let source = format!("oci-archive:{file}-{VERSION}-image.tar");
         // Fails if the archive has another digest.
-        registry.push(folder, &source, &image.by_digest(), name)?;
+        registry.push(folder, &source, digest, name)?;
         pushed.push(image);
     }
     pushed.push(push_chart(folder, chart, &pushed[0], registry)?);
@@ -145,11 +141,12 @@ fn push_chart(folder: &Path, chart: &str, image: &Pushed, registry: Registry) ->
 
 /// Fails unless everybody can pull an image.
 fn check_public(image: &Pushed, registry: Registry) -> Result<()> {
-    if registry.is_public(&image.by_digest())? {
+    let repository = image.repository();
+    if registry.is_public(&format!("{repository}@{}", image.digest))? {
         return Ok(());
     }
     // A package that was pushed by a workflow belongs to its repository.
-    let package = image.repository().splitn(3, '/').nth(2).unwrap_or_default().replace('/', "%2F");
+    let package = repository.splitn(3, '/').nth(2).unwrap_or_default().replace('/', "%2F");
     let page = match env::var("GITHUB_REPOSITORY") {
         Ok(repository) => format!("https://github.com/{repository}/pkgs/container/{package}"),
         Err(_) => "the page of the package".to_owned(),
