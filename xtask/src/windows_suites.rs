@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
-use crate::{build_flags, visibility_filter};
+use crate::visibility_filter;
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for, ignored_tests};
 
 /// Packages whose own tests do not run under Wine, and why.
 const NOT_UNDER_WINE: [(&str, &str); 12] = [
@@ -104,7 +104,7 @@ pub(crate) fn build() -> Result<()> {
 /// A command of cargo for all packages that run under Wine, with the flags of images, which then
 /// are built from the same crates.
 fn for_windows(word: &str) -> Command {
-    let mut command = build_flags::cargo(WINDOWS_TARGET);
+    let mut command = cargo_for(WINDOWS_TARGET);
     command.args([word, "--quiet", "--workspace", "--target", WINDOWS_TARGET]);
     command.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
     command

@@ -17,6 +17,9 @@ pub(crate) const WINDOWS_32_TARGET: &str = "i686-pc-windows-gnu";
 /// The target of the programs in Linux images, which have no C library.
 pub(crate) const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 
+/// The version that all packages share.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -40,6 +43,28 @@ pub(crate) fn target_dir() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    cargo
+}
+
+/// cargo with flags that keep the paths of this machine, the names of symbols and the time of the
+/// build out of the programs for `target`, so that every machine builds the same bytes.
+pub(crate) fn cargo_for(target: &str) -> Command {
+    // If several prefixes match a path, rustc uses the last one.
+    let prefixes = [
+        cargo_home().map(|path| (path, "/cargo")),
+        Some((root(), "/workspace")),
+        Some((target_dir(), "/target")),
+    ];
+    let mut flags = vec!["-Cstrip=symbols".to_owned()];
+    for (path, name) in prefixes.into_iter().flatten() {
+        flags.push(format!("--remap-path-prefix={}={name}", path.display()));
+    }
+    if target == WINDOWS_TARGET {
+        // Without the flag, GNU ld writes the time into the header of each program.
+        flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
+    }
+    let mut cargo = cargo();
+    cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cargo
 }
 

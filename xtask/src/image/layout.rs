@@ -12,6 +12,7 @@ use super::layer::{self, Files};
 use super::programs::Shipped;
 use super::registry;
 use super::source::Source;
+use crate::workspace::VERSION;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -48,7 +49,7 @@ impl Image {
         let mut labels = json!({
             "org.opencontainers.image.title": shipped.name,
             "org.opencontainers.image.description": shipped.description,
-            "org.opencontainers.image.version": source.version,
+            "org.opencontainers.image.version": VERSION,
             "org.opencontainers.image.revision": source.revision,
             "org.opencontainers.image.created": source.date(),
             "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),

@@ -62,7 +62,7 @@ pub(crate) struct Options {
 pub(crate) fn command(options: &Options) -> Result<()> {
     let source = Source::read(options.repository.as_deref())?;
     let registry = Registry { plain_http: options.plain_http };
-    let (repository, tag) = options.target(&source)?;
+    let (repository, tag) = options.target()?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
     if let Some(target) = &target {
         // A registry that cannot be read is an error before the build, which takes minutes.
@@ -119,13 +119,13 @@ impl Options {
     }
 
     /// The repository to push to, and the tag of the image.
-    fn target<'a>(&'a self, source: &'a Source) -> Result<(Option<&'a str>, &'a str)> {
+    fn target(&self) -> Result<(Option<&str>, &str)> {
         ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
         let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
         let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
         if let (Some(tag), Some(pushed)) = (tag, pushed) {
             ensure!(tag == pushed, "--tag is `{tag}` and --push names the tag `{pushed}`");
         }
-        Ok((repository, tag.or(pushed).unwrap_or(source.version)))
+        Ok((repository, tag.or(pushed).unwrap_or(workspace::VERSION)))
     }
 }

@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow};
 use super::layer::Files;
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
-use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET};
-use crate::{build_flags, prerequisites, windows_suites};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo_for};
+use crate::{prerequisites, windows_suites};
 
 /// The programs of an image.
 pub(crate) struct Shipped {
@@ -121,7 +121,7 @@ pub(crate) fn compile(
         windows_suites::build()?;
         return Ok(folder(target, profile));
     }
-    let mut build = build_flags::cargo(target);
+    let mut build = cargo_for(target);
     if !io::stderr().is_terminal() {
         build.arg("--quiet");
     }

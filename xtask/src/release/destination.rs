@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{VERSION, names};
+use super::names;
 use crate::image::{NO_REGISTRY, Source};
+use crate::workspace::VERSION;
 
 /// The repository in the files of the chart until it is known.
 const NO_REPOSITORY: &str = "OWNER/REPOSITORY";

@@ -22,9 +22,8 @@ use zip::write::SimpleFileOptions;
 use self::destination::Destination;
 use crate::image::{self, LINUX, PLUGIN, Source, VISIBLE};
 use crate::process::{self, run};
+use crate::workspace::VERSION;
 use crate::{prerequisites, workspace};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the release notes say if a Windows program is not signed.
 const UNSIGNED: &str =

@@ -11,10 +11,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use super::{VERSION, names, stdout};
+use super::{names, stdout};
 use crate::image::PLUGIN;
 use crate::image::registry::{self, Registry};
 use crate::process::{run_quietly, stage};
+use crate::workspace::VERSION;
 
 /// The file of a release that lists its images.
 pub(super) const IMAGES: &str = "images.txt";
