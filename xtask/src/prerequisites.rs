@@ -196,9 +196,12 @@ pub(crate) fn installed(
     version: &str,
     install: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<PathBuf> {
-    let user = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let user = user.or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    let user = user.context("no cache directory\nhint: set XDG_CACHE_HOME")?;
+    let user = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(path) => path.into(),
+        None => std::env::home_dir()
+            .context("no cache directory\nhint: set XDG_CACHE_HOME")?
+            .join(".cache"),
+    };
     let cache = user.join("directx-device-plugin");
     fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
     let lock = File::create(cache.join(format!("{name}.lock")))?;

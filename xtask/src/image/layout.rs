@@ -72,14 +72,14 @@ impl Image {
             "history": [{"created": source.date(), "created_by": "cargo xtask image"}],
         });
         let mut files = Files::new();
-        let manifest = json!({
+        let document = json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": add(&mut files, CONFIG, config.to_string().into_bytes()),
             "layers": [add(&mut files, LAYER, layer::compress(&archive)?)],
             "annotations": labels,
         });
-        let manifest = manifest.to_string().into_bytes();
+        let manifest = document.to_string().into_bytes();
         let digest = digest(&manifest);
         let mut descriptor = add(&mut files, MANIFEST, manifest);
         descriptor["platform"] = json!({"architecture": "amd64", "os": shipped.os});

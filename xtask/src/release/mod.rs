@@ -88,8 +88,8 @@ fn release_notes(dry_run: bool) -> Result<String> {
     ensure!(is_clean, "the files differ from the commit\nhint: commit or stash the changes");
     let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
     let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });
-    let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
-    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
+    let rest = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
+    let lines: Vec<&str> = rest.take_while(|line| !line.starts_with("## ")).collect();
     let section = lines.join("\n").trim().to_owned();
     ensure!(!section.is_empty(), "CHANGELOG.md has no text below `## [{VERSION}] - YYYY-MM-DD`");
     Ok(section + "\n")

@@ -61,8 +61,8 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     let sums = ["--check", "--strict", "--quiet", "SHA256SUMS"];
     run_quietly(Command::new("sha256sum").current_dir(folder).args(sums))?;
     let names = names(folder)?;
-    let chart = names.iter().find_map(|name| name.strip_suffix(".tgz"));
-    let chart = chart.context("the release has no chart")?;
+    let found = names.iter().find_map(|name| name.strip_suffix(".tgz"));
+    let chart = found.context("the release has no chart")?;
     check_names(folder, chart, &list)?;
     if options.dry_run {
         print!("{list}");
