@@ -5,22 +5,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::prerequisites::{link_checker, script_checkers};
+use crate::prerequisites::checkers;
 use crate::process::{run, stdout};
 use crate::workspace::{self, ignored_tests};
 
-/// `lychee.toml` says which links are checked.
+/// `lychee.toml` says which links are checked, and `zizmor.yml` gives exceptions.
 pub(crate) fn check() -> Result<()> {
-    run(Command::new(link_checker()?).arg(".").current_dir(workspace::root()))?;
-    check_scripts()?;
-    workspace::build()?;
-    run(&mut ignored_tests(&["--test", "documented_commands"]))
-}
-
-/// Checks the workflows, also with shellcheck, and all shell scripts. `zizmor.yml` gives exceptions.
-fn check_scripts() -> Result<()> {
     let root = workspace::root();
-    let folder = script_checkers()?;
+    let folder = checkers()?;
+    run(Command::new(folder.join("lychee")).current_dir(&root).arg("."))?;
+    // actionlint calls shellcheck.
     let mut path = folder.clone().into_os_string();
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_default());
@@ -30,5 +24,7 @@ fn check_scripts() -> Result<()> {
     let list = ["grep", "--files-with-matches", "-E", "^#!/(usr/bin/env |bin/)(ba)?sh"];
     let scripts = stdout(workspace::git().args(list)).context("`git grep` failed")?;
     let mut shellcheck = Command::new(folder.join("shellcheck"));
-    run(shellcheck.current_dir(&root).arg("--severity=warning").args(scripts.lines()))
+    run(shellcheck.current_dir(&root).arg("--severity=warning").args(scripts.lines()))?;
+    workspace::build()?;
+    run(&mut ignored_tests(&["--test", "documented_commands"]))
 }

@@ -68,8 +68,8 @@ pub(crate) fn linux_node() -> Result<()> {
     workspace::build()?;
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None)?;
-    let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, source.version);
-    image::release(&LINUX, None, "dev", &source, &name, &archive)?;
+    let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, workspace::VERSION);
+    image::build(&LINUX, None, "dev", &source, &name)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
     // The test prints why it is skipped.

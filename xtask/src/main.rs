@@ -2,14 +2,10 @@
 //!
 //! The product does not need anything in this crate.
 
-mod attack;
-mod bench;
-mod build_flags;
-mod cache;
 mod documentation;
 mod image;
 mod kubernetes_suites;
-mod needs;
+mod measurements;
 mod nightly;
 mod prerequisites;
 mod process;
@@ -69,8 +65,8 @@ fn perform(command: Command) -> Result<ExitCode> {
         Command::Setup(options) => test_run::set_up_only(&options)?,
         Command::Test(options) => return test_run::command(&options),
         Command::Step { name } => test_run::step(&name)?,
-        Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
-        Command::Attack(PassedOn { arguments }) => attack::command(&arguments)?,
+        Command::Bench(PassedOn { arguments }) => measurements::bench(&arguments)?,
+        Command::Attack(PassedOn { arguments }) => measurements::attack(&arguments)?,
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {
                 println!("{}", library.display());

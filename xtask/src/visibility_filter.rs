@@ -4,14 +4,14 @@
 //! `testing/release_suite` checks sizes and imports.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 
+use crate::prerequisites;
 use crate::process::run;
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, target_dir};
-use crate::{build_flags, prerequisites};
+use crate::workspace::{VERSION, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo_for, target_dir};
 
 /// A filter, for the processes of one architecture.
 pub(crate) struct Filter {
@@ -32,20 +32,18 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
         WINDOWS_TARGET => ("x86_64-w64-mingw32-gcc", "pe-x86-64", "DllMain", "DllMain"),
         _ => ("i686-w64-mingw32-gcc", "pe-i386", "_DllMain@12", "DllMain = DllMain@12"),
     };
-    let mut compile = cargo();
+    let mut compile = cargo_for(target);
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
     compile.args(["--crate-type", "staticlib", "--features", "dll"]);
-    compile.args(["--profile", "filter", "--target", target]).env_remove("RUSTFLAGS");
-    run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::every_system().join("\u{1f}")))?;
+    run(compile.args(["--profile", "filter", "--target", target]))?;
     let folder = target_dir().join(target).join("filter");
     let names = ["exports.def", "version.rc", "version.o", "libvisibility_filter.a", file];
     let [exports, script, resource, code, library] = names.map(|name| folder.join(name));
     fs::write(&exports, format!("LIBRARY \"{file}\"\nEXPORTS\n{export} @1\n"))?;
-    let version = env!("CARGO_PKG_VERSION");
-    let numbers = version.split('-').next().unwrap_or_default().replace('.', ",");
+    let numbers = VERSION.split('-').next().unwrap_or_default().replace('.', ",");
     let text = include_str!("../../containers/visibility_filter/version.rc")
         .replace("{name}", file.trim_end_matches(".dll"))
-        .replace("{version}", version)
+        .replace("{version}", VERSION)
         .replace("{numbers}", &numbers);
     fs::write(&script, text)?;
     let windres = &mut Command::new("x86_64-w64-mingw32-windres");
@@ -65,14 +63,6 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
 
 /// Builds every filter, and returns the paths in the order of [`FILTERS`].
 pub(crate) fn build() -> Result<Vec<PathBuf>> {
-    prerequisites::for_filters()?;
+    prerequisites::for_windows_builds()?;
     FILTERS.iter().map(build_one).collect()
-}
-
-/// Builds every filter into `folder`.
-pub(crate) fn build_into(folder: &Path) -> Result<()> {
-    for library in build()? {
-        fs::copy(&library, folder.join(library.file_name().unwrap_or_default()))?;
-    }
-    Ok(())
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
-use crate::{build_flags, visibility_filter};
+use crate::visibility_filter;
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for, ignored_tests};
 
 /// Packages whose own tests do not run under Wine, and why.
 const NOT_UNDER_WINE: [(&str, &str); 12] = [
@@ -45,10 +45,8 @@ pub(crate) fn wine() -> Result<()> {
     // Without the variable, the snapshots' library asks cargo where the snapshots are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
-    run(wine_suite()
-        .args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"])
-        .args(["--skip", "third_party"]))?;
-    ["prefix", "suite-1", "suite-2"].into_iter().try_for_each(stop)
+    let others = ["graphics", "device_manager", "32_bit", "third_party"];
+    wine_suite(&others.map(|name| ["--skip", name]).concat())
 }
 
 /// The step `kubelet-windows`. Go compiles the kubelet once more for it.
@@ -56,23 +54,20 @@ pub(crate) fn device_manager() -> Result<()> {
     build_programs()?;
     let examples = ["--package", "device-plugin", "--examples", "--target", WINDOWS_TARGET];
     run(cargo().args(["build", "--quiet"]).args(examples))?;
-    run(wine_suite().arg("device_manager"))?;
-    ["suite-1", "suite-2"].into_iter().try_for_each(stop)
+    wine_suite(&["device_manager"])
 }
 
 /// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.
 pub(crate) fn gpu() -> Result<()> {
     run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
-    run(wine_suite().arg("graphics"))?;
-    stop("two-gpus")
+    wine_suite(&["graphics"])
 }
 
 /// The step `wine-programs`: programs that are not of this project.
 pub(crate) fn programs() -> Result<()> {
     build_programs()?;
-    run(wine_suite().arg("third_party"))?;
-    stop("two-gpus")
+    wine_suite(&["third_party"])
 }
 
 /// The step `clients`: those for this machine.
@@ -90,8 +85,7 @@ pub(crate) fn set_up_wine(option: &str) -> Result<()> {
 /// Wine runs them.
 pub(crate) fn wine_32() -> Result<()> {
     build_programs()?;
-    run(wine_suite().arg("32_bit"))?;
-    ["suite-1", "suite-2"].into_iter().try_for_each(stop)
+    wine_suite(&["32_bit"])
 }
 
 fn build_programs() -> Result<()> {
@@ -110,18 +104,17 @@ pub(crate) fn build() -> Result<()> {
 /// A command of cargo for all packages that run under Wine, with the flags of images, which then
 /// are built from the same crates.
 fn for_windows(word: &str) -> Command {
-    let mut command = cargo();
-    let flags = build_flags::windows().join("\u{1f}");
-    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags);
+    let mut command = cargo_for(WINDOWS_TARGET);
     command.args([word, "--quiet", "--workspace", "--target", WINDOWS_TARGET]);
     command.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
     command
 }
 
-fn wine_suite() -> Command {
-    ignored_tests(&["--test", "wine"])
-}
-
-fn stop(prefix: &str) -> Result<()> {
-    run(Command::new(script()).args(["--prefix", prefix, "--stop"]))
+/// Runs the tests of `wine_suite` that `filters` select, and stops the programs of every prefix.
+fn wine_suite(filters: &[&str]) -> Result<()> {
+    run(ignored_tests(&["--test", "wine"]).args(filters))?;
+    for prefix in ["prefix", "suite-1", "suite-2", "two-gpus"] {
+        run(Command::new(script()).args(["--prefix", prefix, "--stop"]))?;
+    }
+    Ok(())
 }

@@ -1,7 +1,6 @@
 //! Paths in the workspace, and the cargo that builds it.
 
 use std::env;
-use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +16,9 @@ pub(crate) const WINDOWS_32_TARGET: &str = "i686-pc-windows-gnu";
 
 /// The target of the programs in Linux images, which have no C library.
 pub(crate) const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
+
+/// The version that all packages share.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
@@ -37,15 +39,32 @@ pub(crate) fn target_dir() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// A program for this machine in a folder of [`target_dir`], such as `debug`.
-pub(crate) fn program(folder: &str, name: &str) -> PathBuf {
-    target_dir().join(folder).join(format!("{name}{EXE_SUFFIX}"))
-}
-
 /// The cargo that started this program, to be run in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    cargo
+}
+
+/// cargo with flags that keep the paths of this machine, the names of symbols and the time of the
+/// build out of the programs for `target`, so that every machine builds the same bytes.
+pub(crate) fn cargo_for(target: &str) -> Command {
+    // If several prefixes match a path, rustc uses the last one.
+    let prefixes = [
+        cargo_home().map(|path| (path, "/cargo")),
+        Some((root(), "/workspace")),
+        Some((target_dir(), "/target")),
+    ];
+    let mut flags = vec!["-Cstrip=symbols".to_owned()];
+    for (path, name) in prefixes.into_iter().flatten() {
+        flags.push(format!("--remap-path-prefix={}={name}", path.display()));
+    }
+    if target == WINDOWS_TARGET {
+        // Without the flag, GNU ld writes the time into the header of each program.
+        flags.push("-Clink-arg=-Wl,--no-insert-timestamp".to_owned());
+    }
+    let mut cargo = cargo();
+    cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cargo
 }
 

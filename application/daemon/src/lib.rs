@@ -10,8 +10,6 @@ pub mod configuration;
 pub mod cordon_file;
 pub mod event_loop;
 pub mod host;
-#[cfg(all(test, windows))]
-mod hot_plug_tests;
 pub mod launcher;
 pub mod logging;
 pub mod metrics;

@@ -4,6 +4,7 @@
 //! Builds the release programs, prints a table and, with `--write`, writes `docs/benchmarks.md`.
 //! `cargo xtask bench` runs it. It asserts nothing: people evaluate the results.
 
+mod group;
 mod measures;
 mod programs;
 mod report;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::measures::{Effort, Measure};
+use crate::group::Effort;
+use crate::measures::Measure;
 
 const USAGE: &str = "usage: bench [--quick] [--only GROUP] [--write FILE]";
 

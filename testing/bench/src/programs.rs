@@ -9,12 +9,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::measures::{Effort, WindowsPrograms};
+use crate::group::Effort;
 
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
 /// A host with two GPUs.
 const INVENTORY: &str = "fixtures/inventories/aws-t4-two.yaml";
+
+/// Windows programs, and what runs them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct WindowsPrograms {
+    /// The folder with the launcher, its filters and `wine_bed`.
+    pub(crate) folder: PathBuf,
+    /// A command to which the program and its arguments are added.
+    pub(crate) runner: Vec<String>,
+}
 
 /// Builds a release program. One after another: in one build, cargo would give a program the
 /// dependency features that only another one needs.

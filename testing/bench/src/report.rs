@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::measures::{AppliesTo, Budget, Group, Row};
+use crate::group::{AppliesTo, Budget, Group, Row};
 
 /// Formats the results as a table for a terminal.
 pub(crate) fn text(groups: &[Group]) -> String {

@@ -29,6 +29,9 @@ const FILE_RIGHTS: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAA
     AAMAAAAAABgA/wEfAAECAAAAAAAFIAAAACACAAAAABQA/wEfAAEBAAAAAAAFEgAAAAAAGACpABIAAQIAAAAAAAUgAAAA\
     IQIAAA==";
 
+/// The mode of files, with their type, `S_IFREG`, as that of folders has `S_IFDIR`.
+const FILE: u32 = 0o10_0644;
+
 /// Files by their paths.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
@@ -52,21 +55,25 @@ pub(super) fn archive(files: &Files, seconds: u64) -> Result<Vec<u8>> {
     for path in content.keys() {
         folders.extend(path.match_indices('/').map(|(index, _)| path[..index].to_owned()));
     }
-    let mut layer = Layer { tar: tar::Builder::new(Vec::new()), seconds };
+    let mut tar = tar::Builder::new(Vec::new());
     // A folder's path is the start of the paths in it, so it is sorted before them.
     for folder in &folders {
-        layer.append(folder, EntryType::Directory, &[])?;
+        append(&mut tar, folder, EntryType::Directory, &[], seconds)?;
     }
     let mut earlier: BTreeMap<&[u8], &str> = BTreeMap::new();
     for (path, bytes) in &content {
         match earlier.get(&bytes[..]) {
-            // Windows writes to its hives, so each is a file of its own.
-            Some(target) if !path.starts_with(HIVE_FOLDER) => layer.append_link(path, target)?,
-            _ => layer.append(path, EntryType::Regular, bytes)?,
+            // A hard link has the attributes of its target. Windows writes to its hives, so each is
+            // a file.
+            Some(target) if !path.starts_with(HIVE_FOLDER) => {
+                let mut header = header(EntryType::Link, FILE, seconds);
+                tar.append_link(&mut header, path, target)?;
+            }
+            _ => append(&mut tar, path, EntryType::Regular, bytes, seconds)?,
         }
         earlier.entry(bytes).or_insert(path);
     }
-    Ok(layer.tar.into_inner()?)
+    Ok(tar.into_inner()?)
 }
 
 pub(super) fn compress(archive: &[u8]) -> Result<Vec<u8>> {
@@ -75,43 +82,32 @@ pub(super) fn compress(archive: &[u8]) -> Result<Vec<u8>> {
     Ok(gzip.finish()?)
 }
 
-struct Layer {
-    tar: tar::Builder<Vec<u8>>,
+/// Appends an entry with its attributes.
+fn append(
+    tar: &mut tar::Builder<Vec<u8>>,
+    path: &str,
+    kind: EntryType,
+    bytes: &[u8],
     seconds: u64,
-}
-
-impl Layer {
-    fn append(&mut self, path: &str, kind: EntryType, bytes: &[u8]) -> Result<()> {
-        // FILE_ATTRIBUTE_DIRECTORY and FILE_ATTRIBUTE_ARCHIVE (winnt.h).
-        let (attributes, rights) = match kind {
-            EntryType::Directory => ("16", FOLDER_RIGHTS),
-            _ => ("32", FILE_RIGHTS),
-        };
-        let seconds = &*self.seconds.to_string();
-        // Without the times, Windows shows the year 1754.
-        let extensions = [
-            ("LIBARCHIVE.creationtime", seconds),
-            ("MSWINDOWS.fileattr", attributes),
-            ("MSWINDOWS.rawsd", rights),
-            ("atime", seconds),
-            ("ctime", seconds),
-        ];
-        self.tar.append_pax_extensions(extensions.map(|(key, value)| (key, value.as_bytes())))?;
-        let mut header = self.header(kind);
-        header.set_size(bytes.len() as u64);
-        Ok(self.tar.append_data(&mut header, path, bytes)?)
-    }
-
-    /// Appends a hard link to a file with the same content, whose attributes Windows takes.
-    fn append_link(&mut self, path: &str, target: &str) -> Result<()> {
-        let mut header = self.header(EntryType::Link);
-        Ok(self.tar.append_link(&mut header, path, target)?)
-    }
-
-    fn header(&self, kind: EntryType) -> tar::Header {
-        // With the type of the entry, `S_IFDIR` or `S_IFREG`.
-        header(kind, if kind.is_dir() { 0o40755 } else { 0o10_0644 }, self.seconds)
-    }
+) -> Result<()> {
+    // FILE_ATTRIBUTE_DIRECTORY and FILE_ATTRIBUTE_ARCHIVE (winnt.h).
+    let (mode, attributes, rights) = match kind {
+        EntryType::Directory => (0o40755, "16", FOLDER_RIGHTS),
+        _ => (FILE, "32", FILE_RIGHTS),
+    };
+    let time = &*seconds.to_string();
+    // Without the times, Windows shows the year 1754.
+    let extensions = [
+        ("LIBARCHIVE.creationtime", time),
+        ("MSWINDOWS.fileattr", attributes),
+        ("MSWINDOWS.rawsd", rights),
+        ("atime", time),
+        ("ctime", time),
+    ];
+    tar.append_pax_extensions(extensions.map(|(key, value)| (key, value.as_bytes())))?;
+    let mut header = header(kind, mode, seconds);
+    header.set_size(bytes.len() as u64);
+    Ok(tar.append_data(&mut header, path, bytes)?)
 }
 
 fn header(kind: EntryType, mode: u32, seconds: u64) -> tar::Header {

@@ -1,4 +1,4 @@
-//! OCI image layouts: a folder of blobs by digest with an index
+//! Images as OCI image layouts: a folder of blobs by digest with an index
 //! (<https://github.com/opencontainers/image-spec/blob/main/image-layout.md>).
 
 use std::fs;
@@ -9,10 +9,15 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::layer::{self, Files};
+use super::programs::Shipped;
+use super::registry;
+use super::source::Source;
+use crate::workspace::VERSION;
 
-/// The media types of image manifests and of lists of them.
-pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// The file that marks a folder as a layout.
 const MARKER: &str = "oci-layout";
@@ -23,31 +28,70 @@ pub(super) fn digest(bytes: &[u8]) -> String {
     hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// A layout in memory.
-#[derive(Default)]
-pub(super) struct Layout {
-    blobs: Files,
-    manifests: Vec<Value>,
+/// An image in memory.
+pub(crate) struct Image {
+    pub(crate) digest: String,
+    /// The files of the layout.
+    files: Files,
+    seconds: u64,
 }
 
-impl Layout {
-    /// Adds a blob and returns its descriptor.
-    pub(super) fn add(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
-        let digest = digest(&bytes);
-        let descriptor = json!({"mediaType": media_type, "digest": digest, "size": bytes.len()});
-        self.blobs.insert(format!("blobs/{}", digest.replace(':', "/")), bytes);
-        descriptor
-    }
-
-    /// Adds a JSON document as a blob and returns its descriptor.
-    pub(super) fn add_json(&mut self, media_type: &str, document: &Value) -> Value {
-        self.add(media_type, document.to_string().into_bytes())
-    }
-
-    /// Lists `descriptor` in the index under `name`.
-    pub(super) fn tag(&mut self, name: &str, mut descriptor: Value) {
-        descriptor["annotations"]["org.opencontainers.image.ref.name"] = name.into();
-        self.manifests.push(descriptor);
+impl Image {
+    /// An image of `programs` under `name`, which ends with a tag. An image for Windows has no
+    /// `os.version`, so it runs on every build of Windows; only a `HostProcess` container can,
+    /// because it uses nothing of Windows from its image.
+    pub(super) fn new(
+        shipped: &Shipped,
+        programs: &Files,
+        source: &Source,
+        name: &str,
+    ) -> Result<Image> {
+        let mut labels = json!({
+            "org.opencontainers.image.title": shipped.name,
+            "org.opencontainers.image.description": shipped.description,
+            "org.opencontainers.image.version": VERSION,
+            "org.opencontainers.image.revision": source.revision,
+            "org.opencontainers.image.created": source.date(),
+            "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
+        });
+        if let Some(url) = source.url() {
+            // GitHub's registry connects the package with the repository of this label.
+            labels["org.opencontainers.image.source"] = url.into();
+        }
+        let archive = match shipped.os {
+            "windows" => layer::archive(programs, source.seconds)?,
+            _ => layer::plain(programs, 0o755, source.seconds)?,
+        };
+        let config = json!({
+            "architecture": "amd64",
+            "os": shipped.os,
+            "created": source.date(),
+            // On Windows, containerd puts the root of the image into PATH.
+            "config": {"Entrypoint": [shipped.program], "Cmd": [shipped.argument], "Labels": labels},
+            "rootfs": {"type": "layers", "diff_ids": [digest(&archive)]},
+            "history": [{"created": source.date(), "created_by": "cargo xtask image"}],
+        });
+        let mut files = Files::new();
+        let document = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": add(&mut files, CONFIG, config.to_string().into_bytes()),
+            "layers": [add(&mut files, LAYER, layer::compress(&archive)?)],
+            "annotations": labels,
+        });
+        let manifest = document.to_string().into_bytes();
+        let digest = digest(&manifest);
+        let mut descriptor = add(&mut files, MANIFEST, manifest);
+        descriptor["platform"] = json!({"architecture": "amd64", "os": shipped.os});
+        descriptor["annotations"] = json!({
+            // `ctr images import` reads the name from this annotation.
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": registry::split(name).1,
+        });
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor]});
+        files.insert(MARKER.to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec());
+        files.insert("index.json".to_owned(), index.to_string().into_bytes());
+        Ok(Image { digest, files, seconds: source.seconds })
     }
 
     /// Writes the layout as a folder, in place of an earlier layout.
@@ -63,7 +107,7 @@ impl Layout {
         }
         fs::create_dir_all(folder.join("blobs/sha256"))
             .with_context(|| format!("cannot create {}", folder.display()))?;
-        for (path, bytes) in self.files() {
+        for (path, bytes) in &self.files {
             let path = folder.join(path);
             fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -71,16 +115,16 @@ impl Layout {
     }
 
     /// Writes the layout as a tar archive, which `ctr images import` reads.
-    pub(super) fn write_archive(&self, path: &Path, seconds: u64) -> Result<()> {
-        let archive = layer::plain(&self.files(), 0o644, seconds)?;
+    pub(crate) fn write_archive(&self, path: &Path) -> Result<()> {
+        let archive = layer::plain(&self.files, 0o644, self.seconds)?;
         fs::write(path, archive).with_context(|| format!("cannot write {}", path.display()))
     }
+}
 
-    fn files(&self) -> Files {
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": self.manifests});
-        let mut files = self.blobs.clone();
-        files.insert(MARKER.to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec());
-        files.insert("index.json".to_owned(), index.to_string().into_bytes());
-        files
-    }
+/// Adds a blob and returns its descriptor.
+fn add(files: &mut Files, media_type: &str, bytes: Vec<u8>) -> Value {
+    let digest = digest(&bytes);
+    let descriptor = json!({"mediaType": media_type, "digest": digest, "size": bytes.len()});
+    files.insert(format!("blobs/{}", digest.replace(':', "/")), bytes);
+    descriptor
 }

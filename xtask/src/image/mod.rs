@@ -6,7 +6,6 @@
 mod hive;
 mod layer;
 mod layout;
-mod manifest;
 mod programs;
 pub(crate) mod registry;
 mod source;
@@ -14,15 +13,13 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 use self::registry::Registry;
 pub(crate) use self::source::{NO_REGISTRY, Source};
 
-use self::layout::Layout;
-use self::manifest::Content;
+use self::layout::Image;
 use crate::process::stage;
 use crate::workspace;
 
@@ -65,19 +62,24 @@ pub(crate) struct Options {
 pub(crate) fn command(options: &Options) -> Result<()> {
     let source = Source::read(options.repository.as_deref())?;
     let registry = Registry { plain_http: options.plain_http };
-    let (repository, tag) = options.target(&source)?;
+    let (repository, tag) = options.target()?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
     if let Some(target) = &target {
         // A registry that cannot be read is an error before the build, which takes minutes.
         registry.digest(target)?;
     }
-    let programs = options.programs.as_deref();
-    let mut image = Image::build(options.shipped(), programs, &options.profile, &source)?;
-    let unpublished = format!("{NO_REGISTRY}/{}:{tag}", image.name);
-    image.tag(tag, target.clone().unwrap_or(unpublished));
+    let shipped = options.shipped();
+    let unpublished = format!("{NO_REGISTRY}/{}:{tag}", shipped.name);
+    let name = target.as_ref().unwrap_or(&unpublished);
+    let image = build(shipped, options.programs.as_deref(), &options.profile, &source, name)?;
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
-    let layout = image.write(&folder, &source)?;
-    let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
+    let layout = folder.join(shipped.name);
+    let archive = folder.join(format!("{}.tar", shipped.name));
+    image.write(&layout)?;
+    image.write_archive(&archive)?;
+    println!("{}\n  layout   {}", image.digest, layout.display());
+    println!("  archive  {}", archive.display());
+    let Some(target) = target else { return Ok(()) };
 
     let digest = &image.digest;
     let existing = registry.digest(&target)?.filter(|existing| existing != digest);
@@ -86,24 +88,25 @@ pub(crate) fn command(options: &Options) -> Result<()> {
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
-    registry.push(&layout, &format!("oci:.:{tag}"), &format!("{repository}@{digest}"), &target)?;
+    registry.push(&layout, "oci:.", digest, &target)?;
     println!("pushed {target}@{digest}");
     Ok(())
 }
 
-/// Builds the image `name`, which ends with a tag, writes it as an archive and returns its digest.
-pub(crate) fn release(
-    shipped: &'static Shipped,
+/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new ones.
+pub(crate) fn build(
+    shipped: &Shipped,
     programs: Option<&Path>,
     profile: &str,
     source: &Source,
     name: &str,
-    archive: &Path,
-) -> Result<String> {
-    let mut image = Image::build(shipped, programs, profile, source)?;
-    image.tag(registry::split(name).1.unwrap_or_default(), name.to_owned());
-    image.layout.write_archive(archive, source.seconds)?;
-    Ok(image.digest)
+) -> Result<Image> {
+    let folder = match programs {
+        Some(folder) => folder.to_owned(),
+        None => programs::build(shipped, profile, source.url().as_deref())?,
+    };
+    stage(&format!("packing the image of {}", shipped.name));
+    Image::new(shipped, &programs::read(&folder, shipped.files)?, source, name)
 }
 
 impl Options {
@@ -116,59 +119,13 @@ impl Options {
     }
 
     /// The repository to push to, and the tag of the image.
-    fn target<'a>(&'a self, source: &'a Source) -> Result<(Option<&'a str>, &'a str)> {
+    fn target(&self) -> Result<(Option<&str>, &str)> {
         ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
         let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
         let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
         if let (Some(tag), Some(pushed)) = (tag, pushed) {
             ensure!(tag == pushed, "--tag is `{tag}` and --push names the tag `{pushed}`");
         }
-        Ok((repository, tag.or(pushed).unwrap_or(source.version)))
-    }
-}
-
-/// A built image in memory.
-struct Image {
-    name: &'static str,
-    digest: String,
-    descriptor: Value,
-    layout: Layout,
-}
-
-impl Image {
-    /// Builds an image of existing programs in a folder, or of new ones.
-    fn build(
-        shipped: &'static Shipped,
-        programs: Option<&Path>,
-        profile: &str,
-        source: &Source,
-    ) -> Result<Image> {
-        let folder = match programs {
-            Some(folder) => folder.to_owned(),
-            None => programs::build(shipped, profile, source.url().as_deref())?,
-        };
-        stage(&format!("packing the image of {}", shipped.name));
-        let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
-        let mut layout = Layout::default();
-        let descriptor = manifest::add(&mut layout, &content, source)?;
-        let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
-        Ok(Image { name: shipped.name, digest, descriptor, layout })
-    }
-
-    fn tag(&mut self, tag: &str, name: String) {
-        // `ctr images import` reads the name from this annotation.
-        self.descriptor["annotations"]["io.containerd.image.name"] = name.into();
-        self.layout.tag(tag, self.descriptor.clone());
-    }
-
-    /// Writes the layout as a folder, which is returned, and as an archive.
-    fn write(&self, folder: &Path, source: &Source) -> Result<PathBuf> {
-        let layout = folder.join(self.name);
-        let archive = folder.join(format!("{}.tar", self.name));
-        self.layout.write(&layout)?;
-        self.layout.write_archive(&archive, source.seconds)?;
-        println!("{}\n  layout   {}", self.digest, layout.display());
-        println!("  archive  {}", archive.display());
-        Ok(layout)
+        Ok((repository, tag.or(pushed).unwrap_or(workspace::VERSION)))
     }
 }

@@ -9,8 +9,8 @@ use anyhow::{Result, anyhow};
 use super::layer::Files;
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
-use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
-use crate::{build_flags, prerequisites, windows_suites};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo_for};
+use crate::{prerequisites, windows_suites};
 
 /// The programs of an image.
 pub(crate) struct Shipped {
@@ -97,7 +97,9 @@ pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Resu
     let folder = compile(shipped.target, shipped.packages, profile, url)?;
     if shipped.name == VISIBLE.name {
         stage("building the filters, about a minute on two cores");
-        visibility_filter::build_into(&folder)?;
+        for library in visibility_filter::build()? {
+            fs::copy(&library, folder.join(library.file_name().unwrap_or_default()))?;
+        }
     }
     Ok(folder)
 }
@@ -109,12 +111,8 @@ pub(crate) fn compile(
     profile: &str,
     url: Option<&str>,
 ) -> Result<PathBuf> {
-    let mut flags = build_flags::every_system();
     match target {
-        WINDOWS_TARGET => {
-            prerequisites::for_windows_programs()?;
-            flags = build_flags::windows();
-        }
+        WINDOWS_TARGET => prerequisites::for_windows_programs()?,
         STATIC_TARGET => prerequisites::for_static_builds()?,
         _ => {}
     }
@@ -123,14 +121,14 @@ pub(crate) fn compile(
         windows_suites::build()?;
         return Ok(folder(target, profile));
     }
-    let mut build = cargo();
+    let mut build = cargo_for(target);
     if !io::stderr().is_terminal() {
         build.arg("--quiet");
     }
     build.args(["build", "--locked", "--profile", profile, "--target", target]);
     build.args(packages.iter().flat_map(|package| ["--package", package]));
     build.envs(url.map(|url| ("REPOSITORY_URL", url)));
-    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
+    run(&mut build)?;
     Ok(folder(target, profile))
 }
 
@@ -142,15 +140,14 @@ pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
 
 /// Reads the files `names` from `folder`, by their names in the image.
 pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
-    names
-        .iter()
-        .map(|name| {
-            let path = folder.join(built(name));
-            let bytes = fs::read(&path).map_err(|error| {
-                let hint = "hint: --programs names a folder with a build";
-                anyhow!("cannot read {}: {error}\n{hint}", path.display())
-            })?;
-            Ok(((*name).to_owned(), bytes))
-        })
-        .collect()
+    let mut files = Files::new();
+    for name in names {
+        let path = folder.join(built(name));
+        let bytes = fs::read(&path).map_err(|error| {
+            let hint = "hint: --programs names a folder with a build";
+            anyhow!("cannot read {}: {error}\n{hint}", path.display())
+        })?;
+        files.insert((*name).to_owned(), bytes);
+    }
+    Ok(files)
 }

@@ -45,11 +45,11 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to a tag, so
-    /// a push that fails leaves the tag as it was.
-    pub(crate) fn push(self, folder: &Path, source: &str, digest: &str, tag: &str) -> Result<()> {
-        stage(&format!("pushing {tag}"));
-        for target in [digest, tag] {
+    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the tag of
+    /// `name`, so a push that fails leaves the tag as it was.
+    pub(crate) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
+        stage(&format!("pushing {name}"));
+        for target in [&*format!("{}@{digest}", split(name).0), name] {
             let mut copy = self.skopeo("copy", "--dest-tls-verify");
             // Without the option, skopeo may compress layers again, with another digest.
             copy.current_dir(folder).args(["--quiet", "--preserve-digests", source]);

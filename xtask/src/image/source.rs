@@ -12,8 +12,6 @@ use crate::{process, workspace};
 pub(crate) const NO_REGISTRY: &str = "registry.example.com";
 
 pub(crate) struct Source {
-    /// The version of the programs, which all packages of the workspace share.
-    pub(crate) version: &'static str,
     /// The commit, with `-modified` if files differ from it.
     pub(super) revision: String,
     /// The time of everything in the image, in seconds since 1970: `SOURCE_DATE_EPOCH`
@@ -43,8 +41,7 @@ impl Source {
             let is_valid = name.split('/').count() == 2 && !name.contains([' ', ':']);
             ensure!(is_valid, "invalid repository `{name}`\nhint: an example is owner/repository");
         }
-        let version = env!("CARGO_PKG_VERSION");
-        Ok(Source { version, revision, seconds: seconds.into(), repository })
+        Ok(Source { revision, seconds: seconds.into(), repository })
     }
 
     /// The date, such as `2026-11-21T22:30:19Z`.

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{VERSION, names};
+use super::names;
 use crate::image::{NO_REGISTRY, Source};
+use crate::workspace::VERSION;
 
 /// The repository in the files of the chart until it is known.
 const NO_REPOSITORY: &str = "OWNER/REPOSITORY";
@@ -45,11 +46,9 @@ impl Destination {
 
     /// The full names of all images, one a line.
     pub(super) fn list(&self) -> String {
-        let mut list = String::new();
-        for (image, digest) in &self.images {
-            list.extend([&*self.name(image), "@", digest, "\n"]);
-        }
-        list
+        let images = self.images.iter();
+        let lines = images.map(|(image, digest)| format!("{}@{digest}\n", self.name(image)));
+        lines.collect::<Vec<_>>().concat()
     }
 
     /// Replaces the names in a manifest or a file of the chart.
@@ -71,7 +70,7 @@ impl Destination {
                     let version = format!("\nversion: {VERSION}\n");
                     text = text.replace(&version, &format!("\nversion: {}\n", self.chart_version));
                 }
-                "values.yaml" => text = self.pin(&text),
+                "values.yaml" => text = self.pin(text),
                 _ => {}
             }
             fs::write(&path, text)?;
@@ -81,22 +80,14 @@ impl Destination {
 
     /// Sets the default tag of each image, below its repository, to a tag with the digest. A user who
     /// sets another tag replaces both.
-    fn pin(&self, values: &str) -> String {
-        let mut pinned = String::new();
-        let mut digest = None;
-        for line in values.lines() {
-            if let Some((_, repository)) = line.split_once("repository: ") {
-                let name = repository.rsplit('/').next();
-                digest = self.images.iter().find(|(image, _)| Some(*image) == name);
+    fn pin(&self, mut values: String) -> String {
+        for (image, digest) in &self.images {
+            let repository = format!("{image}\n");
+            if let Some((before, after)) = values.split_once(&repository) {
+                let tag = format!("tag: \"{}@{digest}\"", self.tag);
+                values = [before, &repository, &after.replacen("tag: \"\"", &tag, 1)].concat();
             }
-            match digest.filter(|_| line.trim_start() == "tag: \"\"") {
-                Some((_, digest)) => {
-                    pinned += &line.replace("\"\"", &format!("\"{}@{digest}\"", self.tag));
-                }
-                None => pinned += line,
-            }
-            pinned.push('\n');
         }
-        pinned
+        values
     }
 }

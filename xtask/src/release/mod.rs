@@ -22,9 +22,8 @@ use zip::write::SimpleFileOptions;
 use self::destination::Destination;
 use crate::image::{self, LINUX, PLUGIN, Source, VISIBLE};
 use crate::process::{self, run};
+use crate::workspace::VERSION;
 use crate::{prerequisites, workspace};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the release notes say if a Windows program is not signed.
 const UNSIGNED: &str =
@@ -89,8 +88,8 @@ fn release_notes(dry_run: bool) -> Result<String> {
     ensure!(is_clean, "the files differ from the commit\nhint: commit or stash the changes");
     let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
     let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });
-    let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
-    let lines: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
+    let rest = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
+    let lines: Vec<&str> = rest.take_while(|line| !line.starts_with("## ")).collect();
     let section = lines.join("\n").trim().to_owned();
     ensure!(!section.is_empty(), "CHANGELOG.md has no text below `## [{VERSION}] - YYYY-MM-DD`");
     Ok(section + "\n")
@@ -106,7 +105,7 @@ fn build(
     source: &Source,
     mut destination: Destination,
 ) -> Result<bool> {
-    prerequisites::for_filters()?;
+    prerequisites::for_windows_builds()?;
     let date = format!("--mtime=@{}", source.seconds);
     let [windows, visible] = [PLUGIN, VISIBLE].map(|shipped| temporary.join(shipped.name));
     let prefix = format!("{}-{VERSION}", PLUGIN.name);
@@ -124,9 +123,10 @@ fn build(
         let notices = "THIRD-PARTY-NOTICES.txt";
         copy(&folder.join(notices), Path::new(&format!("{file}-{notices}")))?;
         let given = given.filter(|_| shipped.os == "windows");
-        let (name, archive) = (destination.name(shipped.name), format!("{file}-image.tar"));
-        let digest = image::release(shipped, given, profile, source, &name, Path::new(&archive))?;
-        destination.images.push((shipped.name, digest));
+        let name = destination.name(shipped.name);
+        let image = image::build(shipped, given, profile, source, &name)?;
+        image.write_archive(Path::new(&format!("{file}-image.tar")))?;
+        destination.images.push((shipped.name, image.digest));
         if shipped.os == "windows" {
             is_signed &= programs::add(shipped, given.unwrap_or(&built), &folder)?;
             zip(Path::new(&format!("{file}-windows-x86_64.zip")), &folder)?;

@@ -30,11 +30,11 @@ const WITHOUT_TEXT: [(&str, &str); 2] = [
 /// The notices for the programs of `packages`, built for `target` and linked with `runtimes`: names
 /// and the files with their licenses.
 pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -> Result<String> {
-    let mut notices = Notices::default();
+    let mut notices = Notices::new();
     for (name, file) in runtimes {
         let text = fs::read_to_string(file)
             .with_context(|| format!("cannot read {file}, the license of {name}"))?;
-        notices.add(name, &text);
+        add(&mut notices, name, &text);
     }
     let registries = workspace::cargo_home().context("no home directory")?.join("registry/src");
     let sources = registries.join(names(&registries)?.first().context("cargo has no sources")?);
@@ -55,17 +55,16 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
         let mut files = names(&folder)?;
         files.retain(|name| STARTS.iter().any(|start| name.to_uppercase().starts_with(start)));
         for file in files.iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
-            notices.add(&owner, &String::from_utf8_lossy(&fs::read(file)?));
+            add(&mut notices, &owner, &String::from_utf8_lossy(&fs::read(file)?));
         }
         if files.is_empty() {
             let known = WITHOUT_TEXT.iter().find(|(name, _)| package.starts_with(name));
             let hint = "hint: add the package to WITHOUT_TEXT, with a reason";
-            notices
-                .add(&owner, known.with_context(|| format!("{package} has no license\n{hint}"))?.1);
+            let (_, text) = known.with_context(|| format!("{package} has no license\n{hint}"))?;
+            add(&mut notices, &owner, text);
         }
     }
-    let mut sections: Vec<_> =
-        notices.owners.into_iter().map(|(text, owners)| (owners, text)).collect();
+    let mut sections: Vec<_> = notices.into_iter().map(|(text, owners)| (owners, text)).collect();
     sections.sort();
     let mut document =
         vec!["Software of others, in addition to Rust's standard library\n".to_owned()];
@@ -77,16 +76,11 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
 }
 
 /// License texts, and what has each of them.
-#[derive(Default)]
-struct Notices {
-    owners: BTreeMap<String, BTreeSet<String>>,
-}
+type Notices = BTreeMap<String, BTreeSet<String>>;
 
-impl Notices {
-    fn add(&mut self, owner: &str, text: &str) {
-        let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
-        self.owners.entry(lines.join("\n")).or_default().insert(owner.to_owned());
-    }
+fn add(notices: &mut Notices, owner: &str, text: &str) {
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    notices.entry(lines.join("\n")).or_default().insert(owner.to_owned());
 }
 
 /// The license texts of Rust's standard library, which the compiler brings.

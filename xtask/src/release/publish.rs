@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use serde_json::Value;
 
-use super::{VERSION, names, stdout};
+use super::{names, stdout};
 use crate::image::PLUGIN;
 use crate::image::registry::{self, Registry};
 use crate::process::{run_quietly, stage};
+use crate::workspace::VERSION;
 
 /// The file of a release that lists its images.
 pub(super) const IMAGES: &str = "images.txt";
@@ -40,38 +40,14 @@ pub(crate) struct Options {
 
 /// An image or a chart in the registry.
 struct Pushed {
-    repository: String,
-    tag: String,
+    /// `REPOSITORY:TAG`.
+    name: String,
     digest: String,
 }
 
 impl Pushed {
-    /// Reads `REPOSITORY:TAG@DIGEST`.
-    fn read(name: &str) -> Option<Pushed> {
-        let (named, digest) = name.split_once('@')?;
-        let (repository, tag) = registry::split(named);
-        Some(Pushed {
-            repository: repository.to_owned(),
-            tag: tag?.to_owned(),
-            digest: digest.to_owned(),
-        })
-    }
-
-    /// The part of the name that is not the registry's and the owner's.
-    fn image(&self) -> &str {
-        self.repository.rsplit('/').next().unwrap_or_default()
-    }
-
-    fn archive(&self) -> String {
-        format!("{}-{VERSION}-image.tar", self.image())
-    }
-
-    fn name(&self) -> String {
-        format!("{}:{}", self.repository, self.tag)
-    }
-
-    fn by_digest(&self) -> String {
-        format!("{}@{}", self.repository, self.digest)
+    fn repository(&self) -> &str {
+        registry::split(&self.name).0
     }
 }
 
@@ -85,49 +61,40 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     let sums = ["--check", "--strict", "--quiet", "SHA256SUMS"];
     run_quietly(Command::new("sha256sum").current_dir(folder).args(sums))?;
     let names = names(folder)?;
-    let chart = names.iter().find_map(|name| name.strip_suffix(".tgz"));
-    let chart = chart.context("the release has no chart")?;
+    let found = names.iter().find_map(|name| name.strip_suffix(".tgz"));
+    let chart = found.context("the release has no chart")?;
     check_names(folder, chart, &list)?;
-    let mut pushed = Vec::new();
-    for line in list.lines() {
-        let image = Pushed::read(line).with_context(|| format!("{IMAGES}: cannot read {line}"))?;
-        let archive = image.archive();
-        let index =
-            stdout(Command::new("tar").current_dir(folder).args(["-xOf", &archive, "index.json"]))?;
-        let index: Value = serde_json::from_str(&index)?;
-        let digest = index["manifests"][0]["digest"].as_str().unwrap_or_default();
-        ensure!(digest == image.digest, "{archive} has the digest {digest}, {IMAGES} has {line}");
-        pushed.push(image);
-    }
     if options.dry_run {
         print!("{list}");
         return Ok(());
     }
 
     let registry = Registry { plain_http: options.plain_http };
-    for image in &pushed {
-        let existing = registry.digest(&image.name())?.filter(|digest| *digest != image.digest);
-        if let (Some(existing), VERSION) = (existing, &*image.tag) {
-            bail!(
-                "{} exists with the digest {existing}; this image has {}",
-                image.name(),
-                image.digest
-            );
+    let mut pushed = Vec::new();
+    for line in list.lines() {
+        let (name, digest) = line.split_once('@').context("an image has no digest")?;
+        let existing = registry.digest(name)?.filter(|existing| existing != digest);
+        if let (Some(existing), Some(VERSION)) = (existing, registry::split(name).1) {
+            bail!("{name} exists with the digest {existing}; this image has {digest}");
         }
-        let source = format!("oci-archive:{}:{}", image.archive(), image.tag);
-        registry.push(folder, &source, &image.by_digest(), &image.name())?;
+        let image = Pushed { name: name.to_owned(), digest: digest.to_owned() };
+        let (_, file) = image.repository().rsplit_once('/').context("an image has no owner")?;
+        let source = format!("oci-archive:{file}-{VERSION}-image.tar");
+        // Fails if the archive has another digest.
+        registry.push(folder, &source, digest, name)?;
+        pushed.push(image);
     }
     pushed.push(push_chart(folder, chart, &pushed[0], registry)?);
     if let Some(file) = &options.digests {
         let mut lines = String::new();
         for image in &pushed {
             let digest = image.digest.trim_start_matches("sha256:");
-            lines.extend([digest, "  ", &image.repository, "\n"]);
+            lines.extend([digest, "  ", image.repository(), "\n"]);
         }
         fs::write(file, lines)?;
     }
     for image in &pushed {
-        println!("pushed {}@{}", image.name(), image.digest);
+        println!("pushed {}@{}", image.name, image.digest);
     }
     pushed.iter().try_for_each(|image| check_public(image, registry))
 }
@@ -161,32 +128,32 @@ fn named(manifest: &str) -> BTreeSet<&str> {
 
 /// Pushes the chart with helm, beside the images.
 fn push_chart(folder: &Path, chart: &str, image: &Pushed, registry: Registry) -> Result<Pushed> {
-    let (owner, _) = image.repository.rsplit_once('/').context("the images have no owner")?;
+    let (owner, _) = image.name.rsplit_once('/').context("an image has no owner")?;
     stage(&format!("pushing the chart to {owner}/charts"));
     let mut helm = Command::new("helm");
     helm.current_dir(folder).args(["push", &format!("{chart}.tgz")]);
     helm.arg(format!("oci://{owner}/charts")).args(registry.plain_http.then_some("--plain-http"));
     run_quietly(&mut helm)?;
-    let repository = format!("{owner}/charts/{}", PLUGIN.name);
-    let tag = chart.trim_start_matches(PLUGIN.name).trim_start_matches('-').to_owned();
-    let name = format!("{repository}:{tag}");
+    let tag = chart.trim_start_matches(PLUGIN.name).trim_start_matches('-');
+    let name = format!("{owner}/charts/{}:{tag}", PLUGIN.name);
     let digest = registry.digest(&name)?.with_context(|| format!("{name} was not pushed"))?;
-    Ok(Pushed { repository, tag, digest })
+    Ok(Pushed { name, digest })
 }
 
 /// Fails unless everybody can pull an image.
 fn check_public(image: &Pushed, registry: Registry) -> Result<()> {
-    if registry.is_public(&image.by_digest())? {
+    let repository = image.repository();
+    if registry.is_public(&format!("{repository}@{}", image.digest))? {
         return Ok(());
     }
     // A package that was pushed by a workflow belongs to its repository.
-    let package = image.repository.splitn(3, '/').nth(2).unwrap_or_default().replace('/', "%2F");
+    let package = repository.splitn(3, '/').nth(2).unwrap_or_default().replace('/', "%2F");
     let page = match env::var("GITHUB_REPOSITORY") {
         Ok(repository) => format!("https://github.com/{repository}/pkgs/container/{package}"),
         Err(_) => "the page of the package".to_owned(),
     };
     bail!(
         "{} cannot be pulled without a login\nhint: set it to public on {page}, at `Package settings`, `Change visibility`; then run this again",
-        image.name()
+        image.name
     )
 }

@@ -11,7 +11,7 @@ use daemon_bed::{
 use device_plugin::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
-use super::group::{AppliesTo, Effort, Group, Row};
+use crate::group::{AppliesTo, Effort, Group, Row};
 
 /// Eight GPUs, from exclusive use to 1,024 replicas, and from one file to 16 files.
 const SHAPES: [Shape; 5] = [

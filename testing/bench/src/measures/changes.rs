@@ -7,7 +7,7 @@ use anyhow::Result;
 use daemon_bed::{FirstGpu, GPUS, MinimalKubelet, Node, Program, RESOURCE, Shape, milliseconds};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
 
 /// The shortest pause between two changes, so that they are not combined into one.
 const PAUSE_MS: u64 = 200;

@@ -10,7 +10,7 @@ use devices::{
     Catalog, DeviceSet, HostSnapshot, LocationPath, Luid, Moment, PnpId, preferred_allocation,
 };
 
-use super::group::{AppliesTo, Effort, Group, MANY, Row};
+use crate::group::{AppliesTo, Effort, Group, MANY, Row};
 
 /// A node with GPUs and their driver's files.
 const NODE: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");

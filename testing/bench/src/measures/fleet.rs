@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use super::group::{AppliesTo, Group, Row};
+use crate::group::{AppliesTo, Group, Row};
 
 /// The figures of `testing/kubernetes/cluster`.
 #[derive(Deserialize)]

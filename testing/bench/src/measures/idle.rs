@@ -7,7 +7,7 @@ use anyhow::Result;
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, Row, SHARED};
 
 /// How long to wait until the registration is completely over.
 const SETTLED: Duration = Duration::from_secs(2);

@@ -4,7 +4,6 @@ mod calls;
 mod changes;
 mod decisions;
 mod fleet;
-mod group;
 mod idle;
 mod probe;
 mod restarts;
@@ -15,9 +14,7 @@ mod visible;
 
 use anyhow::{Context, Result};
 
-pub(crate) use group::{AppliesTo, Budget, Effort, Group, Row};
-pub(crate) use visible::WindowsPrograms;
-
+use crate::group::{Effort, Group};
 use crate::programs;
 
 /// A group of measurements.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::group::{AppliesTo, Effort, Group, Row};
+use crate::group::{AppliesTo, Effort, Group, Row};
 
 pub(super) fn measure(program: &Path, effort: Effort) -> Result<Group> {
     let metadata = std::fs::metadata(program)

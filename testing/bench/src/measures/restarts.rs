@@ -8,7 +8,7 @@ use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use device_plugin::KUBELET_SOCKET;
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, Row, SHARED};
 
 /// The budget, in milliseconds.
 const LIMIT: f64 = 300.0;

@@ -16,7 +16,7 @@ use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, T
 use tokio::time::sleep;
 
 use super::decisions;
-use super::group::{AppliesTo, Effort, Group, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, Row, SHARED};
 
 /// Longer than the daemon answers with the text of the scrape before.
 const PAUSE: Duration = Duration::from_millis(600);

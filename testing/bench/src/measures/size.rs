@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::group::{AppliesTo, Group, Row};
+use crate::group::{AppliesTo, Group, Row};
 
 pub(super) fn measure(program: &Path) -> Result<Group> {
     let metadata = std::fs::metadata(program)

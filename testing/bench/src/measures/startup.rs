@@ -7,7 +7,7 @@ use anyhow::Result;
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, Shape, milliseconds};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
 
 /// How long to wait until the start is completely over.
 const SETTLED: Duration = Duration::from_millis(300);

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use daemon_bed::Sample;
 
-use super::group::{AppliesTo, Effort, Group, Row};
+use crate::group::{AppliesTo, Effort, Group, Row};
+use crate::programs::WindowsPrograms;
 
 /// The launcher, and the program of the test bed, which starts programs and measures them.
 const LAUNCHER: &str = "directx-visible.exe";
@@ -26,15 +27,6 @@ const VERSION: &str = "directx-visible ";
 /// do not count.
 const STARTS: usize = 8;
 const WARM_UP: usize = 3;
-
-/// Windows programs, and what runs them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct WindowsPrograms {
-    /// The folder with [`LAUNCHER`], its filters and [`BED`].
-    pub(crate) folder: PathBuf,
-    /// A command to which the program and its arguments are added.
-    pub(crate) runner: Vec<String>,
-}
 
 impl WindowsPrograms {
     /// Runs a program of the folder, and returns the milliseconds that it prints.

@@ -1,13 +1,13 @@
-//! What the groups of measurements share: the node's shapes, and results with budgets.
+//! What every group of measurements has: the effort, the shapes of nodes, and results with budgets.
 
 use anyhow::{Context, Result};
 use daemon_bed::{Sample, Shape};
 
 /// The shape for most budgets: eight GPUs with 16 replicas each.
-pub(super) const SHARED: Shape = Shape { replicas: 128, files: 16 };
+pub(crate) const SHARED: Shape = Shape { replicas: 128, files: 16 };
 
 /// Eight GPUs with the most replicas.
-pub(super) const MANY: Shape = Shape { replicas: 8192, files: 16 };
+pub(crate) const MANY: Shape = Shape { replicas: 8192, files: 16 };
 
 /// How long to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Effort {
 
 impl Effort {
     /// How many times to repeat a measurement that [`Effort::Full`] repeats `full` times.
-    pub(super) fn times(self, full: usize) -> usize {
+    pub(crate) fn times(self, full: usize) -> usize {
         match self {
             Effort::Full => full,
             Effort::Quick => (full / 20).max(2),
@@ -60,7 +60,7 @@ pub(crate) enum AppliesTo {
 }
 
 impl Row {
-    pub(super) fn new(
+    pub(crate) fn new(
         what: impl Into<String>,
         unit: &'static str,
         values: Vec<f64>,
@@ -70,7 +70,7 @@ impl Row {
         Ok(Row { what, unit, sample, budget: None })
     }
 
-    pub(super) fn within(self, limit: f64, applies_to: AppliesTo) -> Row {
+    pub(crate) fn within(self, limit: f64, applies_to: AppliesTo) -> Row {
         Row { budget: Some(Budget { limit, applies_to }), ..self }
     }
 }
