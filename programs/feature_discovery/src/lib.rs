@@ -14,9 +14,8 @@ use std::sync::Arc;
 
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use daemon::configuration;
-use daemon::configuration::ConfigSource;
-use daemon::configuration::{ConfigReload, ReloadStatus};
+use config::Flags;
+use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
@@ -49,12 +48,14 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         return print(line);
     }
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
-    let directory = line.device_plugin_dir.clone();
     let event_loop = event_loop::build()?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
-    let models = &line.models.driver_models;
-    let source = ConfigSource::new(models, line.input.config.clone(), directory);
-    let config = source.read().result?;
+    let flags = Flags {
+        driver_models: line.models.driver_models.clone(),
+        config: line.input.config.clone(),
+        device_plugin_dir: line.device_plugin_dir.clone(),
+    };
+    let config = configuration::read(&flags).result?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
@@ -69,7 +70,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         monitoring::start(address, reporter.requests())?;
     }
     let catalog = Catalog::new(config.policy.clone());
-    let reload = ConfigReload::start(source, config)?;
+    let reload = ConfigReload::start(flags, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
