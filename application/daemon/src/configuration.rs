@@ -4,7 +4,7 @@ mod reload;
 mod source;
 mod watch;
 
-pub use reload::{ConfigChange, ConfigReload, ReloadStatus};
-pub use source::{ConfigFile, ConfigSource, Reading, load, log, log_notice};
+pub use reload::{ConfigReload, ReloadStatus};
+pub use source::{Reading, load, log, log_notice, read};
 #[cfg(unix)]
 pub(crate) use watch::read_again;

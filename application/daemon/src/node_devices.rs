@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use command_line::Failure;
+use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{
@@ -25,7 +26,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::cdi;
-use crate::configuration::{ConfigChange, ConfigReload};
+use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::HostAccess;
@@ -251,13 +252,11 @@ impl NodeDevices {
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
             () = reached(self.launcher.retry_at) => self.update_launcher(),
-            change = self.configuration.next() => match change {
-                ConfigChange::Ended => {
-                    let error = anyhow!("the thread that follows the configuration panicked");
-                    return Err(Failure::runtime(error));
+            config = self.configuration.next() => {
+                if let Some(config) = config? {
+                    self.apply_configuration(*config);
                 }
-                change => self.apply_configuration(change),
-            },
+            }
         }
         Ok(())
     }
@@ -267,7 +266,7 @@ impl NodeDevices {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.published.metrics.discovery_failed();
+                self.published.metrics.discovery_failures.inc();
                 let error = command_line::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     tracing::error!(error, "cannot read adapters; keeping the current devices");
@@ -275,7 +274,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
-        self.published.metrics.discovered(read.duration);
+        self.published.metrics.discovery_seconds.observe(read.duration.as_secs_f64());
         self.failures = RepeatedText::default();
         logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
@@ -328,17 +327,15 @@ impl NodeDevices {
     }
 
     /// Applies a valid configuration.
-    fn apply_configuration(&mut self, change: ConfigChange) {
-        if let ConfigChange::Valid(config) = change {
-            let catalog = Catalog::new(config.policy.clone());
-            // The files exist before a container can get them.
-            self.snapshot.host.launcher_folder = self.launcher.update(&catalog);
-            match self.reconfigure(catalog) {
-                Ok(()) => self.configuration.applied(*config),
-                Err(error) => {
-                    self.configuration.rejected(&error);
-                    self.update_launcher();
-                }
+    fn apply_configuration(&mut self, config: Config) {
+        let catalog = Catalog::new(config.policy.clone());
+        // The files exist before a container can get them.
+        self.snapshot.host.launcher_folder = self.launcher.update(&catalog);
+        match self.reconfigure(catalog) {
+            Ok(()) => self.configuration.applied(config),
+            Err(error) => {
+                self.configuration.rejected(&error);
+                self.update_launcher();
             }
         }
     }

@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use command_line::Failure;
-use command_line::options::Input;
-use config::Config;
+use config::{Config, Flags};
 use device_plugin::pod_resources::{PodAttribution, default_endpoint};
 use device_plugin::{DevicePlugin, default_device_plugin_dir};
-use devices::{Catalog, DriverModel};
+use devices::Catalog;
 
-use crate::configuration::{self, ConfigReload, ConfigSource};
+use crate::configuration::{self, ConfigReload};
 use crate::cordon_file;
 use crate::event_loop::{self, EventLoop};
 #[cfg(windows)]
@@ -34,12 +33,10 @@ use crate::signals;
 /// What a daemon is started with.
 #[derive(Debug)]
 pub struct Settings {
-    /// The driver models to advertise; none: those of the configuration.
-    pub driver_models: Vec<DriverModel>,
-    /// Where configuration and adapters come from.
-    pub input: Input,
-    /// The kubelet's device plugin directory; `None`: as configured.
-    pub device_plugin_dir: Option<PathBuf>,
+    /// The flags of the configuration.
+    pub flags: Flags,
+    /// The inventory to read instead of this host.
+    pub inventory: Option<PathBuf>,
     /// The address of metrics and probes; `None`: they are not served.
     pub listen: Option<SocketAddr>,
     /// The endpoint of the kubelet's `PodResources` API; `None`: the kubelet's default.
@@ -51,9 +48,7 @@ pub struct Daemon {
     event_loop: EventLoop,
     host: HostAccess,
     config: Config,
-    source: ConfigSource,
-    listen: Option<SocketAddr>,
-    pod_resources: PathBuf,
+    settings: Settings,
 }
 
 impl Daemon {
@@ -62,21 +57,17 @@ impl Daemon {
     /// # Errors
     /// One of them is missing or invalid.
     pub fn prepare(settings: Settings) -> Result<Daemon, Failure> {
-        let Settings { driver_models, input, device_plugin_dir, listen, pod_resources } = settings;
-        let source = ConfigSource::new(&driver_models, input.config, device_plugin_dir);
         Ok(Daemon {
             event_loop: event_loop::build()?,
-            host: HostAccess::of(input.inventory.as_deref())?,
-            config: source.read().result?,
-            source,
-            listen,
-            pod_resources: pod_resources.unwrap_or_else(default_endpoint),
+            host: HostAccess::of(settings.inventory.as_deref())?,
+            config: configuration::read(&settings.flags).result?,
+            settings,
         })
     }
 
     /// Runs the daemon until it receives a shutdown signal.
     pub fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, mut host, config, source, listen, pod_resources } = self;
+        let Daemon { event_loop, mut host, config, settings } = self;
         let _entered = event_loop.enter();
         // The handlers are installed before the first log line, because whoever reads it may ask
         // for a shutdown.
@@ -88,16 +79,17 @@ impl Daemon {
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
-        let pods = Arc::new(PodAttribution::new(pod_resources));
+        let endpoint = settings.pod_resources.unwrap_or_else(default_endpoint);
+        let pods = Arc::new(PodAttribution::new(endpoint));
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         devices.provide_cdi();
         #[cfg(windows)]
         if kind == HostKind::Live {
             devices.provide_launcher(launcher::of_this_host());
         }
-        let reload = ConfigReload::start(source, config)?;
+        let reload = ConfigReload::start(settings.flags, config)?;
         let plugin = DevicePlugin::following(&directory, devices.served());
-        if let Some(address) = listen {
+        if let Some(address) = settings.listen {
             let sources = Sources {
                 event_loop: event_loop.handle().clone(),
                 readiness: plugin.readiness(),

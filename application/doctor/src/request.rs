@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use command_line::Failure;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
-use config::Config;
-use daemon::configuration::ConfigSource;
+use config::{Config, Flags};
+use daemon::configuration;
 
 use crate::image::ImageVersion;
 use crate::report::OutputFormat;
@@ -111,9 +111,12 @@ pub(crate) enum Step {
 impl Request {
     /// The configuration that `serve` would run with.
     pub(crate) fn configuration(&self) -> Result<Config, Failure> {
-        let models = &self.models.driver_models;
-        let directory = self.directory.device_plugin_dir.clone();
-        ConfigSource::new(models, self.input.config.clone(), directory).read().result
+        let flags = Flags {
+            driver_models: self.models.driver_models.clone(),
+            config: self.input.config.clone(),
+            device_plugin_dir: self.directory.device_plugin_dir.clone(),
+        };
+        configuration::read(&flags).result
     }
 
     /// The kubelet's device plugin directory. An inventory has none, unless the request names one

@@ -14,9 +14,8 @@ use std::sync::Arc;
 
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use daemon::configuration;
-use daemon::configuration::ConfigSource;
-use daemon::configuration::{ConfigReload, ReloadStatus};
+use config::Flags;
+use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
@@ -27,7 +26,6 @@ use devices::{Catalog, DeviceSet, Moment};
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};
-use crate::plugin_status::PluginStatus;
 use crate::reporter::Reporter;
 
 pub use arguments::command;
@@ -49,27 +47,28 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         return print(line);
     }
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
-    let directory = line.device_plugin_dir.clone();
     let event_loop = event_loop::build()?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
-    let models = &line.models.driver_models;
-    let source = ConfigSource::new(models, line.input.config.clone(), directory);
-    let config = source.read().result?;
+    let flags = Flags {
+        driver_models: line.models.driver_models.clone(),
+        config: line.input.config.clone(),
+        device_plugin_dir: line.device_plugin_dir.clone(),
+    };
+    let config = configuration::read(&flags).result?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let cordons = Some(cordon_file::path_in(&directory));
-    let plugin = Some(PluginStatus::new(directory));
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
     let taint = line.startup_taint.clone();
-    let reporter = Reporter::new(client, line.gfd_labels, taint, plugin, cordons.clone());
+    let reporter = Reporter::new(client, line.gfd_labels, taint, Some(directory));
     configuration::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
         monitoring::start(address, reporter.requests())?;
     }
     let catalog = Catalog::new(config.policy.clone());
-    let reload = ConfigReload::start(source, config)?;
+    let reload = ConfigReload::start(flags, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
@@ -113,7 +112,7 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
     let (_devices, sets) = watch::channel(Some(devices));
-    Box::pin(Reporter::new(client, false, None, None, None).run(sets, status)).await;
+    Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
 }
 
 /// `--print`.

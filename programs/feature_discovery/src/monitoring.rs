@@ -2,16 +2,18 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
 use command_line::Failure;
 use daemon::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
-use daemon::monitoring::{health, page, serve_pages, text};
+use daemon::monitoring::{Answer, health, page, serve_pages, text};
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use strum::VariantArray as _;
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
@@ -33,7 +35,7 @@ pub(crate) const LAST_SUCCESS: Metric = Metric {
 };
 
 /// What requests are for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Purpose {
     Labels,
@@ -41,11 +43,6 @@ pub(crate) enum Purpose {
     Taints,
     Events,
     Watch,
-}
-
-impl Purpose {
-    pub(crate) const ALL: [Purpose; 5] =
-        [Self::Labels, Self::Condition, Self::Taints, Self::Events, Self::Watch];
 }
 
 /// Counts requests. A clone counts into the same counters.
@@ -59,7 +56,7 @@ impl Requests {
     /// Every counter exists before the first request.
     pub(crate) fn new() -> Requests {
         let requests = Requests { counts: Family::default(), last_success: Family::default() };
-        for purpose in Purpose::ALL {
+        for &purpose in Purpose::VARIANTS {
             drop(requests.count(purpose, "success"));
             drop(requests.count(purpose, "failure"));
         }
@@ -93,16 +90,17 @@ impl Requests {
 /// Starts to serve `/metrics`, and `/healthz` for the event loop of the caller.
 pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failure> {
     let event_loop = Handle::current();
-    serve_pages(address, "/metrics and /healthz", move |request| {
+    let answer: Answer = Arc::new(move |request| {
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
-        async move {
+        Box::pin(async move {
             match request.uri().path() {
                 "/metrics" => page(StatusCode::OK, CONTENT_TYPE, requests.render().into()),
                 "/healthz" => health(&event_loop).await,
                 _ => text(StatusCode::NOT_FOUND, "no such page\n"),
             }
-        }
-    })
+        })
+    });
+    serve_pages(address, "/metrics and /healthz", answer)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use command_line::Failure;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
+use config::Flags;
 use daemon::logging::{self, LogArguments, LogDestination};
 use daemon::monitoring;
 use daemon::run::{Daemon, Settings};
@@ -102,9 +103,12 @@ impl DaemonArguments {
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
         Daemon::prepare(Settings {
-            driver_models,
-            input: self.input,
-            device_plugin_dir: self.directory.device_plugin_dir,
+            flags: Flags {
+                driver_models,
+                config: self.input.config,
+                device_plugin_dir: self.directory.device_plugin_dir,
+            },
+            inventory: self.input.inventory,
             listen: self.listen,
             pod_resources: self.pod_resources,
         })

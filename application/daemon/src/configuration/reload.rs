@@ -3,12 +3,12 @@
 //! The configurations come from `watch`. Valid ones with a different effect are applied, and
 //! [`ReloadStatus`] says what became of each.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use command_line::Failure;
-use config::{Config, Effective};
+use config::{Config, Effective, Flags};
 use tokio::sync::{mpsc, watch};
 
-use crate::configuration::source::{self, ConfigSource};
+use crate::configuration::source;
 use crate::configuration::watch::{Update, start as start_watch};
 
 /// The longest error that is reported to a client, in characters. An error may quote the file.
@@ -36,16 +36,6 @@ struct Following {
     updates: mpsc::UnboundedReceiver<Update>,
 }
 
-/// A change of the configuration.
-pub enum ConfigChange {
-    /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
-    Valid(Box<Config>),
-    /// The configuration stayed the same; only the status of the reloads has changed.
-    Status,
-    /// The thread that follows the files has panicked.
-    Ended,
-}
-
 impl ConfigReload {
     /// A configuration that does not change.
     #[must_use]
@@ -53,9 +43,9 @@ impl ConfigReload {
         ConfigReload { following: None, status: watch::Sender::default() }
     }
 
-    /// Follows a configuration that was `active` at the start.
-    pub fn start(source: ConfigSource, active: Config) -> Result<ConfigReload, Failure> {
-        let updates = start_watch(source)
+    /// Follows the configuration of a process with these `flags`, which was `active` at the start.
+    pub fn start(flags: Flags, active: Config) -> Result<ConfigReload, Failure> {
+        let updates = start_watch(flags)
             .context("cannot start the thread that follows the configuration")
             .map_err(Failure::runtime)?;
         let following = Some(Following { active, updates });
@@ -74,42 +64,41 @@ impl ConfigReload {
         self.status.borrow().last_error.clone()
     }
 
-    /// The next change. Never completes if the configuration does not change. Nothing is lost if
-    /// this is dropped before it completes.
-    pub async fn next(&mut self) -> ConfigChange {
+    /// The next valid configuration, to answer with [`applied`](Self::applied) or
+    /// [`rejected`](Self::rejected); `None` if only the status has changed. Never completes if the
+    /// configuration does not change. Nothing is lost if this is dropped before it completes.
+    ///
+    /// # Errors
+    /// The thread that follows the files has panicked.
+    pub async fn next(&mut self) -> Result<Option<Box<Config>>, Failure> {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
-            let Some(update) = following.updates.recv().await else { return ConfigChange::Ended };
-            if let Some(change) = self.evaluate(update) {
-                return change;
-            }
-        }
-    }
-
-    fn evaluate(&mut self, update: Update) -> Option<ConfigChange> {
-        let following = self.following.as_mut()?;
-        match update {
-            Err(failure) => {
+            match following.updates.recv().await {
+                None => {
+                    let error = anyhow!("the thread that follows the configuration panicked");
+                    return Err(Failure::runtime(error));
+                }
                 // The file was written again with the same mistake.
-                if self.status.borrow().last_error.as_ref() == Some(&reported(&failure)) {
-                    return None;
+                Some(Err(failure))
+                    if self.status.borrow().last_error == Some(reported(&failure)) => {}
+                Some(Err(failure)) => {
+                    self.rejected(&failure);
+                    return Ok(None);
                 }
-                self.rejected(&failure);
-            }
-            Ok(config) if following.active.policy != config.policy => {
-                return Some(ConfigChange::Valid(config));
-            }
-            Ok(config) => {
-                // The policy is the same, but its keys may be on other lines.
-                log_changes(&following.active, &config);
-                following.active = *config;
-                if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
-                    return None;
+                Some(Ok(config)) if following.active.policy != config.policy => {
+                    return Ok(Some(config));
                 }
-                tracing::info!("the active configuration is up to date");
+                Some(Ok(config)) => {
+                    // The policy is the same, but its keys may be on other lines.
+                    log_changes(&following.active, &config);
+                    following.active = *config;
+                    if self.status.send_if_modified(|status| status.last_error.take().is_some()) {
+                        tracing::info!("the active configuration is up to date");
+                        return Ok(None);
+                    }
+                }
             }
         }
-        Some(ConfigChange::Status)
     }
 
     /// Records that the configuration was applied.

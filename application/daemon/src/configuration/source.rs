@@ -11,59 +11,42 @@ use config::Trust;
 use config::{Config, Environment, Flags, Origin, ProcessEnvironment};
 use devices::DriverModel;
 
-/// Where the configuration of this process comes from. The options and the environment stay as
-/// they are; the files may change.
-#[derive(Clone, Debug)]
-pub struct ConfigSource(Flags);
-
 /// The configuration at one moment.
 pub struct Reading {
     /// An invalid configuration is wrong usage.
     pub result: Result<Config, Failure>,
     /// Every file that was looked for.
-    pub files: Vec<ConfigFile>,
+    pub(crate) files: Vec<ConfigFile>,
     /// Whether one of them is ignored because others may change it.
-    pub has_distrusted: bool,
+    pub(crate) has_distrusted: bool,
 }
 
 /// A file that was looked for.
-pub struct ConfigFile {
-    /// The path at which the file was looked for.
-    pub path: PathBuf,
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
     /// Whether it exists, is trusted and can be read.
-    pub is_readable: bool,
+    pub(crate) is_readable: bool,
 }
 
-impl ConfigSource {
-    /// The configuration for these options.
-    #[must_use]
-    pub fn new(
-        driver_models: &[DriverModel],
-        config: Option<PathBuf>,
-        device_plugin_dir: Option<PathBuf>,
-    ) -> ConfigSource {
-        ConfigSource(Flags { driver_models: driver_models.to_vec(), config, device_plugin_dir })
-    }
-
-    /// Reads and checks the configuration.
-    #[must_use]
-    pub fn read(&self) -> Reading {
-        let environment = RecordedReads::default();
-        let result = config::load(&self.0, &environment).map_err(|error| {
-            let hint = error.hint().map(str::to_owned);
-            Failure::usage(error).hint_if_any(hint)
-        });
-        let has_distrusted = environment.has_distrusted.get();
-        Reading { result, files: environment.files.into_inner(), has_distrusted }
-    }
-}
-
-/// Reads and checks the configuration.
+/// Reads and checks the configuration with the default device plugin directory.
 ///
 /// # Errors
 /// An invalid configuration is wrong usage.
 pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Config, Failure> {
-    ConfigSource::new(driver_models, config, None).read().result
+    let driver_models = driver_models.to_vec();
+    read(&Flags { driver_models, config, device_plugin_dir: None }).result
+}
+
+/// Reads and checks the configuration.
+#[must_use]
+pub fn read(flags: &Flags) -> Reading {
+    let environment = RecordedReads::default();
+    let result = config::load(flags, &environment).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Failure::usage(error).hint_if_any(hint)
+    });
+    let has_distrusted = environment.has_distrusted.get();
+    Reading { result, files: environment.files.into_inner(), has_distrusted }
 }
 
 /// The environment of this process. It records the files that are read.

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use command_line::Failure;
 use command_line::file_poll::{FilePoll, INTERVAL};
-use config::Config;
+use config::{Config, Flags};
 use tokio::sync::mpsc;
 
-use crate::configuration::source::{ConfigSource, Reading};
+use crate::configuration::source::{self, Reading};
 
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(5);
@@ -30,18 +30,18 @@ pub(crate) fn read_again() {
     READ_AGAIN.store(true, Ordering::Relaxed);
 }
 
-/// Starts the thread. The result ends only if it has panicked.
-pub(crate) fn start(source: ConfigSource) -> io::Result<mpsc::UnboundedReceiver<Update>> {
+/// Starts the thread, for a process with these `flags`. The result ends only if it has panicked.
+pub(crate) fn start(flags: Flags) -> io::Result<mpsc::UnboundedReceiver<Update>> {
     let (updates, received) = mpsc::unbounded_channel();
     let mut watched = WatchedFiles::new(MISSING_TIME);
-    let mut update = watched.update(|| source.read());
+    let mut update = watched.update(|| source::read(&flags));
     std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
         while !updates.is_closed() {
             // Without a receiver, the process is ending.
             let _ = update.take().map(|update| updates.send(update));
             sleep(INTERVAL);
             watched.is_due |= READ_AGAIN.swap(false, Ordering::Relaxed);
-            update = watched.update(|| source.read());
+            update = watched.update(|| source::read(&flags));
         }
     })?;
     Ok(received)
@@ -115,7 +115,7 @@ mod tests {
 
     fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
         let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
-        let result = ConfigSource::new(&[], None, None).read().result;
+        let result = source::load(&[], None);
         Reading { result, files, has_distrusted }
     }
 

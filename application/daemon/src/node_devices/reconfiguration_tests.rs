@@ -91,16 +91,15 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
         Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
-    let change = |text| ConfigChange::Valid(Box::new(config_of(text)));
     assert!(!mounts(&devices).contains(&launcher));
-    devices.apply_configuration(change("visibility: launcher"));
+    devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     assert_ne!(calls.load(Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
     assert_eq!(notices(&devices), [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
-    devices.apply_configuration(change("visibility: off"));
+    devices.apply_configuration(config_of("visibility: off"));
     devices.serve_notes();
     assert!(notices(&devices).is_empty() && !mounts(&devices).contains(&launcher));
 }

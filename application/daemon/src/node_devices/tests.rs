@@ -189,7 +189,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
-    devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
+    devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());

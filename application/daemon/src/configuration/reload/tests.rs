@@ -31,9 +31,9 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 }
 
 fn start(config: Option<PathBuf>) -> ConfigReload {
-    let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
-    let active = source.read().result.unwrap();
-    ConfigReload::start(source, active).unwrap()
+    let flags = Flags { driver_models: vec![DriverModel::Wddm], config, device_plugin_dir: None };
+    let active = source::read(&flags).result.unwrap();
+    ConfigReload::start(flags, active).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {
@@ -45,19 +45,15 @@ impl Followed {
     /// applied.
     pub(super) async fn apply(&mut self) -> Option<u32> {
         let change = timeout(LIMIT, self.reload.next()).await.expect("a change");
-        self.handle(change)
-    }
-
-    fn handle(&mut self, change: ConfigChange) -> Option<u32> {
-        let ConfigChange::Valid(config) = change else { return None };
+        let config = change.unwrap()?;
         let replicas = config.policy.models[0].sharing.replicas.get();
         self.reload.applied(*config);
         Some(replicas)
     }
 
     pub(super) async fn stays_the_same(&mut self) {
-        let change = timeout(PAUSE, self.reload.next()).await.ok();
-        assert!(change.is_none(), "{:?}", change.and_then(|change| self.handle(change)));
+        let change = timeout(PAUSE, self.reload.next()).await;
+        assert!(change.is_err(), "{:?}", change.map(Result::unwrap));
     }
 
     pub(super) fn replace(&self, text: &str) {
