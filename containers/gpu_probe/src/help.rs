@@ -75,8 +75,9 @@ pub(crate) fn text() -> String {
     text + "\n" + EXAMPLES
 }
 
-/// The reference page, in the form of the other programs' pages.
-pub(crate) fn markdown() -> String {
+/// The reference page of the program, in the form of the other programs' pages.
+#[must_use]
+pub fn reference() -> String {
     let names: Vec<String> = Api::all().map(|api| format!("`{}`", api.name())).collect();
     let mut text = format!(
         "# gpu-probe\n\n{ABOUT}\n\n```text\n{USAGE}\n```\n\n| Argument | Meaning |\n|---|---|\n\

@@ -19,6 +19,20 @@ pub(crate) struct Loaded {
     name: &'static str,
 }
 
+/// The fault of a `call` whose status is not 0.
+pub(crate) fn check(call: &str, status: i32) -> Result<(), Fault> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Fault::new(format!("{call} failed with {status}")))
+}
+
+/// The text before the first NUL.
+pub(crate) fn until_nul(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
 /// Finds functions by their names.
 pub(crate) trait Symbols {
     /// The address of a function.

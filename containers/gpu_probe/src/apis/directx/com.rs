@@ -20,7 +20,7 @@ pub(super) struct Adapter<T> {
 impl<T> Adapter<T> {
     /// The adapter as a device that is only listed.
     pub(super) fn listed(self) -> Candidate {
-        Candidate { info: self.info, work: Work::Listed(Vec::new()) }
+        Candidate { info: self.info, work: Work::Known(Ok(Vec::new())) }
     }
 }
 

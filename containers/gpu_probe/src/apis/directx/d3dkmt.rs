@@ -27,7 +27,7 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let adapters = kernel.adapters2()?;
     let candidates = adapters.iter().map(|adapter| Candidate {
         info: kernel.describe(adapter),
-        work: Work::Listed(Vec::new()),
+        work: Work::Known(Ok(Vec::new())),
     });
     Ok((None, candidates.collect()))
 }

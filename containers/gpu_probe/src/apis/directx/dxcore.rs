@@ -10,7 +10,7 @@ use windows::Win32::Graphics::DXCore::{
 use windows::core::GUID;
 
 use super::com::{Adapter, driver_version, factory, failed};
-use crate::library::Loaded;
+use crate::library::{Loaded, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Devices, Refusal};
 
@@ -60,10 +60,9 @@ pub(crate) fn with_attribute(
 
 fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
     let description = bytes(adapter, DriverDescription).unwrap_or_default();
-    let name = description.split(|byte| *byte == 0).next().unwrap_or_default();
     let is_hardware = bytes(adapter, IsHardware).is_none_or(|value| value.first() != Some(&0));
     DeviceInfo {
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: until_nul(&description),
         kind: if is_hardware { Kind::Hardware } else { Kind::Software },
         luid: luid(adapter),
         driver: number(adapter, DriverVersion).map(driver_version),
