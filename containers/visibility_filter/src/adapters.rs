@@ -29,21 +29,18 @@ const OPEN_NAME: usize = 5;
 /// The functions, in the order of [`State::adapters`].
 pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
     [
-        hook(c"NtGdiDdDDIEnumAdapters", enum_adapters),
-        hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2),
-        hook(c"NtDxgkEnumAdapters3", enum_adapters3),
-        hook(c"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid),
-        hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc),
-        hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name),
+        hook(c"NtGdiDdDDIEnumAdapters", enum_adapters, true),
+        hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2, true),
+        hook(c"NtDxgkEnumAdapters3", enum_adapters3, false),
+        hook(c"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid, true),
+        hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc, false),
+        hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name, false),
     ]
 }
 
-fn hook(name: &'static CStr, replacement: Function) -> Hook {
-    Hook { name, replacement: replacement as usize }
+fn hook(name: &'static CStr, replacement: Function, is_required: bool) -> Hook {
+    Hook { name, replacement: replacement as usize, is_required }
 }
-
-/// The functions of [`hooks`] that every Windows has.
-pub(crate) const REQUIRED: [usize; 3] = [ENUM, ENUM2, OPEN_LUID];
 
 type Function = unsafe extern "system" fn(*mut c_void) -> Status;
 
@@ -99,12 +96,8 @@ unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     let status = state.call(OPEN_LUID, arguments);
     // SAFETY: the caller passes this structure, which the kernel has just filled.
-    match unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMLUID>().as_mut() } {
-        Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.hAdapter, result.AdapterLuid)
-        }
-        _ => status,
-    }
+    let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMLUID>().as_mut() };
+    state.opened(status, result.map(|result| (&mut result.hAdapter, result.AdapterLuid)))
 }
 
 unsafe extern "system" fn open_from_hdc(arguments: *mut c_void) -> Status {
@@ -120,12 +113,8 @@ fn open_from_pointer(function: usize, arguments: *mut c_void) -> Status {
     let status = state.call(function, arguments);
     // SAFETY: the caller passes a structure that begins like this one, which the kernel has
     // just filled.
-    match unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMDEVICENAME>().as_mut() } {
-        Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.hAdapter, result.AdapterLuid)
-        }
-        _ => status,
-    }
+    let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMDEVICENAME>().as_mut() };
+    state.opened(status, result.map(|result| (&mut result.hAdapter, result.AdapterLuid)))
 }
 
 impl State {
@@ -173,8 +162,11 @@ impl State {
         nt::STATUS_SUCCESS
     }
 
-    /// Answers a function that has opened an adapter.
-    fn opened(&self, handle: &mut u32, luid: LUID) -> Status {
+    /// Answers a function that opens an adapter, of which the `status` is known.
+    fn opened(&self, status: Status, adapter: Option<(&mut u32, LUID)>) -> Status {
+        let Some((handle, luid)) = adapter.filter(|_| status == nt::STATUS_SUCCESS) else {
+            return status;
+        };
         let info = D3DKMT_ADAPTERINFO {
             hAdapter: *handle,
             AdapterLuid: luid,

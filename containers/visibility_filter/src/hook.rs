@@ -20,6 +20,8 @@ pub(crate) struct Hook {
     pub(crate) name: &'static CStr,
     /// The address of the function that replaces it.
     pub(crate) replacement: usize,
+    /// Whether every Windows has the function.
+    pub(crate) is_required: bool,
 }
 
 /// Why a set of functions is not hooked.
@@ -81,6 +83,10 @@ impl Set {
                 *function = Some(Prepared { address, jump });
                 *place = relay + TRAMPOLINE;
             }
+        }
+        let mut places = hooks.iter().zip(&set.trampolines);
+        if let Some((hook, _)) = places.find(|(hook, place)| hook.is_required && **place == 0) {
+            return Err(HookError::Missing(hook.name));
         }
         let access = nt::PAGE_EXECUTE_READ;
         memory.protect(page, size, access).map_err(HookError::Refused)?;
