@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use crate::code::x86 as code;
 #[cfg(target_arch = "x86_64")]
 use crate::code::x86_64 as code;
-use crate::code::{CODE_SIZE, Stub};
+use crate::code::{CODE_SIZE, Stub, trampoline};
 use crate::memory::{Memory, REACH};
 use crate::nt::{self, Status, Text};
 
@@ -70,7 +70,8 @@ impl Set {
                 continue;
             }
             let at = relay as u64;
-            let trampoline = code::trampoline(stub, &found, place, at + TRAMPOLINE as u64);
+            let replaced = &found[..code::REPLACED];
+            let trampoline = trampoline(stub, replaced, place, at + TRAMPOLINE as u64, code::relay);
             let jump = code::jump(place, at);
             let unknown = HookError::UnknownCode(hook.name, address);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
