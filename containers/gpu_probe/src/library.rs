@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "loads libraries and looks up their functions")]
 
 use std::error::Error as _;
+#[cfg(not(windows))]
 use std::path::Path;
 
 use libloading::Library as Handle;
@@ -86,17 +87,15 @@ impl Loaded {
 
     #[cfg(windows)]
     fn path(&self) -> Option<String> {
-        use windows::Win32::Foundation::HMODULE;
         use windows::Win32::System::LibraryLoader::{GetModuleFileNameW, GetModuleHandleW};
-        let wide: Vec<u16> = self.name.encode_utf16().chain([0]).collect();
+        use windows::core::HSTRING;
         // SAFETY: the name ends with a NUL, and the library stays loaded.
-        let module: HMODULE =
-            unsafe { GetModuleHandleW(windows::core::PCWSTR(wide.as_ptr())) }.ok()?;
+        let module = unsafe { GetModuleHandleW(&HSTRING::from(self.name)) }.ok()?;
         let mut path = [0; 1024];
         // SAFETY: the module is loaded, and the function gets the buffer's length.
         let length = unsafe { GetModuleFileNameW(Some(module), &mut path) };
-        let path = path.get(..usize::try_from(length).ok()?)?;
-        (!path.is_empty()).then(|| Path::new(&String::from_utf16_lossy(path)).display().to_string())
+        let path = path.get(..length as usize).filter(|path| !path.is_empty())?;
+        Some(String::from_utf16_lossy(path))
     }
 }
 
