@@ -8,7 +8,7 @@ use lexopt::{Arg, Parser};
 use crate::allocation::{VARIABLE, allocated};
 use crate::api::Api;
 use crate::failure::{Failure, USAGE};
-use crate::help::{FLAGS, Flag};
+use crate::help::names;
 use crate::measure::Effort;
 use crate::verdict::Demands;
 use crate::visibility::Expected;
@@ -17,9 +17,9 @@ use crate::visibility::Expected;
 const CHILD: &str = "--child";
 
 /// The most seconds of `--burn`.
-const LONGEST_BURN: u32 = 86_400;
+const LONGEST_BURN: u64 = 86_400;
 /// The most seconds of `--time-limit`.
-const LONGEST_LIMIT: u32 = 3_600;
+const LONGEST_LIMIT: u64 = 3_600;
 
 /// What the program should do.
 #[derive(Debug)]
@@ -36,12 +36,10 @@ pub(crate) enum Request {
 pub(crate) struct Arguments {
     apis: Vec<Api>,
     pub(crate) json: bool,
-    allow_software: bool,
     /// The adapters that should be visible, if the user asks for the comparison.
     pub(crate) expected: Option<Expected>,
-    burn: Option<u32>,
-    time_limit: u32,
-    child: Option<Api>,
+    effort: Effort,
+    time_limit: Duration,
 }
 
 /// Reads the words after the name of the program.
@@ -49,36 +47,36 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
     let mut arguments = Arguments {
         apis: Vec::new(),
         json: false,
-        allow_software: false,
         expected: None,
-        burn: None,
-        time_limit: 30,
-        child: None,
+        effort: Effort { burn: None, allow_software: false },
+        time_limit: Duration::from_secs(30),
     };
+    let mut child = None;
     let mut words = Parser::from_args(words);
     while let Some(word) = words.next()? {
         match word {
             Arg::Short('h') | Arg::Long("help") => return Ok(Request::Help),
             Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
             Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
-            Arg::Long("allow-software") => arguments.allow_software = true,
+            Arg::Long("allow-software") => arguments.effort.allow_software = true,
             // The value is optional, so the next word is never the value.
             Arg::Long("expect") => arguments.expected = Some(expected(words.optional_value())?),
             Arg::Long("burn") => {
-                arguments.burn = Some(seconds("--burn", &text(&words.value()?), LONGEST_BURN)?);
+                let value = text(&words.value()?);
+                arguments.effort.burn = Some(seconds("--burn", &value, LONGEST_BURN)?);
             }
             Arg::Long("time-limit") => {
                 let value = text(&words.value()?);
                 arguments.time_limit = seconds("--time-limit", &value, LONGEST_LIMIT)?;
             }
-            Arg::Long("child") => arguments.child = Some(api(&text(&words.value()?))?),
+            Arg::Long("child") => child = Some(api(&text(&words.value()?))?),
             Arg::Short(name) => return Err(unknown_option(&format!("-{name}"))),
             Arg::Long(name) => return Err(unknown_option(&format!("--{name}"))),
             Arg::Value(name) => arguments.apis.push(api(&text(&name))?),
         }
     }
-    Ok(match arguments.child {
-        Some(api) => Request::Work(api, arguments.effort()),
+    Ok(match child {
+        Some(api) => Request::Work(api, arguments.effort),
         None => Request::Test(arguments),
     })
 }
@@ -99,7 +97,7 @@ fn usage(message: String) -> Failure {
 
 fn unknown_option(name: &str) -> Failure {
     let mut failure = usage(format!("unknown option `{name}`"));
-    if let Some(near) = nearest(name, FLAGS.iter().map(Flag::name)) {
+    if let Some(near) = nearest(name, names()) {
         failure.hint = format!("did you mean `{near}`?");
     }
     failure
@@ -136,9 +134,9 @@ fn is_json(value: &str) -> Result<bool, Failure> {
     }
 }
 
-fn seconds(option: &str, value: &str, most: u32) -> Result<u32, Failure> {
+fn seconds(option: &str, value: &str, most: u64) -> Result<Duration, Failure> {
     let seconds = value.parse().ok().filter(|seconds| (1..=most).contains(seconds));
-    seconds.ok_or_else(|| {
+    seconds.map(Duration::from_secs).ok_or_else(|| {
         usage(format!("{option} has `{value}`, expected a number of seconds from 1 to {most}"))
     })
 }
@@ -173,26 +171,22 @@ impl Arguments {
 
     /// The demands of the user.
     pub(crate) fn demands(&self) -> Demands {
-        Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
-    }
-
-    fn effort(&self) -> Effort {
-        let burn = self.burn.map(|seconds| Duration::from_secs(seconds.into()));
-        Effort { burn, allow_software: self.allow_software }
+        let allow_software = self.effort.allow_software;
+        Demands { allow_software, are_named: !self.apis.is_empty() }
     }
 
     /// How long the test of one API may take.
     pub(crate) fn time_limit(&self) -> Duration {
-        Duration::from_secs(u64::from(self.time_limit) + u64::from(self.burn.unwrap_or(0)))
+        self.time_limit + self.effort.burn.unwrap_or_default()
     }
 
     /// The arguments of the process that tests `api`.
     pub(crate) fn for_child(&self, api: Api) -> Vec<String> {
         let mut words = vec![CHILD.to_owned(), api.name().to_owned()];
-        if self.allow_software {
+        if self.effort.allow_software {
             words.push("--allow-software".to_owned());
         }
-        words.extend(self.burn.map(|seconds| format!("--burn={seconds}")));
+        words.extend(self.effort.burn.map(|time| format!("--burn={}", time.as_secs())));
         words
     }
 }
@@ -264,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_help_is_known() {
-        for name in FLAGS.iter().map(Flag::name) {
+        for name in names() {
             let error = request(&[name, "1"]).err();
             assert!(
                 !error.is_some_and(|error| error.message.starts_with("unknown option")),

@@ -39,6 +39,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub use api::Api;
+pub use help::reference;
 
 use crate::arguments::{Arguments, Request};
 use crate::failure::{Failure, print};
@@ -52,12 +53,6 @@ pub fn main() -> ExitCode {
         let _ = writeln!(io::stderr(), "{failure}");
         ExitCode::from(failure.code)
     })
-}
-
-/// The reference page of the program.
-#[must_use]
-pub fn reference() -> String {
-    help::markdown()
 }
 
 fn run() -> Result<ExitCode, Failure> {

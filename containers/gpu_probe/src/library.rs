@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "loads libraries and looks up their functions")]
 
 use std::error::Error as _;
+#[cfg(not(windows))]
 use std::path::Path;
 
 use libloading::Library as Handle;
@@ -17,6 +18,20 @@ use crate::session::Refusal;
 pub(crate) struct Loaded {
     handle: &'static Handle,
     name: &'static str,
+}
+
+/// The fault of a `call` whose status is not 0.
+pub(crate) fn check(call: &str, status: i32) -> Result<(), Fault> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Fault::new(format!("{call} failed with {status}")))
+}
+
+/// The text before the first NUL.
+pub(crate) fn until_nul(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Finds functions by their names.
@@ -72,17 +87,15 @@ impl Loaded {
 
     #[cfg(windows)]
     fn path(&self) -> Option<String> {
-        use windows::Win32::Foundation::HMODULE;
         use windows::Win32::System::LibraryLoader::{GetModuleFileNameW, GetModuleHandleW};
-        let wide: Vec<u16> = self.name.encode_utf16().chain([0]).collect();
+        use windows::core::HSTRING;
         // SAFETY: the name ends with a NUL, and the library stays loaded.
-        let module: HMODULE =
-            unsafe { GetModuleHandleW(windows::core::PCWSTR(wide.as_ptr())) }.ok()?;
+        let module = unsafe { GetModuleHandleW(&HSTRING::from(self.name)) }.ok()?;
         let mut path = [0; 1024];
         // SAFETY: the module is loaded, and the function gets the buffer's length.
         let length = unsafe { GetModuleFileNameW(Some(module), &mut path) };
-        let path = path.get(..usize::try_from(length).ok()?)?;
-        (!path.is_empty()).then(|| Path::new(&String::from_utf16_lossy(path)).display().to_string())
+        let path = path.get(..length as usize).filter(|path| !path.is_empty())?;
+        Some(String::from_utf16_lossy(path))
     }
 }
 

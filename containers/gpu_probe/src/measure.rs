@@ -54,11 +54,7 @@ fn burns(candidate: &Candidate, effort: Effort) -> bool {
 fn device(candidate: Candidate, burn: Option<Duration>) -> DeviceOutcome {
     let mut measurements = Vec::new();
     let result = match candidate.work {
-        Work::Failed(fault) => Err(fault),
-        Work::Listed(values) => {
-            measurements = values;
-            Ok(())
-        }
+        Work::Known(values) => values.map(|values| measurements = values),
         Work::Test(test) => test().map(|values| measurements = values),
         Work::Kernel(open) => {
             open().and_then(|mut kernel| compute(&mut *kernel, burn, &mut measurements))

@@ -26,10 +26,8 @@ pub(crate) enum Work {
     Kernel(Box<dyn FnOnce() -> Result<Box<dyn Kernel>, Fault>>),
     /// The device has a different test, which verifies what it does.
     Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
-    /// The API only lists devices, with these values.
-    Listed(Vec<Measurement>),
-    /// The device could not be opened.
-    Failed(Fault),
+    /// The API only lists the device, with these values, or could not open it.
+    Known(Result<Vec<Measurement>, Fault>),
 }
 
 impl Work {

@@ -6,10 +6,15 @@
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 
-use crate::d3dkmt::{
-    ADAPTER_TYPE, AdapterInfo, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
-    OpenFromPointer, QueryAdapterInfo, is_visible, keep_visible,
+use windows_sys::Wdk::Graphics::Direct3D::{
+    D3DKMT_ADAPTERINFO, D3DKMT_ENUMADAPTERS, D3DKMT_ENUMADAPTERS2, D3DKMT_ENUMADAPTERS3,
+    D3DKMT_OPENADAPTERFROMDEVICENAME, D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO,
+    KMTQAITYPE_ADAPTERTYPE,
 };
+use windows_sys::Win32::Foundation::LUID;
+
+use crate::allowed::CAPACITY;
+use crate::d3dkmt::{is_visible, keep_visible};
 use crate::hook::Hook;
 use crate::nt::{self, Status};
 use crate::state::{self, ADAPTER_FUNCTIONS, State};
@@ -24,21 +29,18 @@ const OPEN_NAME: usize = 5;
 /// The functions, in the order of [`State::adapters`].
 pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
     [
-        hook(c"NtGdiDdDDIEnumAdapters", enum_adapters),
-        hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2),
-        hook(c"NtDxgkEnumAdapters3", enum_adapters3),
-        hook(c"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid),
-        hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc),
-        hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name),
+        hook(c"NtGdiDdDDIEnumAdapters", enum_adapters, true),
+        hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2, true),
+        hook(c"NtDxgkEnumAdapters3", enum_adapters3, false),
+        hook(c"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid, true),
+        hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc, false),
+        hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name, false),
     ]
 }
 
-fn hook(name: &'static CStr, replacement: Function) -> Hook {
-    Hook { name, replacement: replacement as usize }
+fn hook(name: &'static CStr, replacement: Function, is_required: bool) -> Hook {
+    Hook { name, replacement: replacement as usize, is_required }
 }
-
-/// The functions of [`hooks`] that every Windows has.
-pub(crate) const REQUIRED: [usize; 3] = [ENUM, ENUM2, OPEN_LUID];
 
 type Function = unsafe extern "system" fn(*mut c_void) -> Status;
 
@@ -46,16 +48,16 @@ unsafe extern "system" fn enum_adapters(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     let status = state.call(ENUM, arguments);
     // SAFETY: the caller passes this structure, which the kernel has just filled.
-    let Some(result) = (unsafe { arguments.cast::<EnumAdapters>().as_mut() }) else {
+    let Some(result) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS>().as_mut() }) else {
         return status;
     };
     if status == nt::STATUS_SUCCESS {
-        let all = result.list.get_mut(..result.count as usize).unwrap_or_default();
+        let all = result.Adapters.get_mut(..result.NumAdapters as usize).unwrap_or_default();
         let visible = keep_visible(all, |info| state.is_visible(info));
         let hidden = all.get_mut(visible..).unwrap_or_default();
         state.close(hidden);
-        hidden.fill(AdapterInfo::default());
-        result.count = u32::try_from(visible).unwrap_or_default();
+        hidden.fill(D3DKMT_ADAPTERINFO::default());
+        result.NumAdapters = u32::try_from(visible).unwrap_or_default();
     }
     status
 }
@@ -63,13 +65,13 @@ unsafe extern "system" fn enum_adapters(arguments: *mut c_void) -> Status {
 unsafe extern "system" fn enum_adapters2(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     // SAFETY: the caller passes this structure.
-    let Some(caller) = (unsafe { arguments.cast::<EnumAdapters2>().as_mut() }) else {
+    let Some(caller) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS2>().as_mut() }) else {
         return state.call(ENUM2, arguments);
     };
-    state.list(caller.list, &mut caller.count, &|list, count| {
-        let mut call = EnumAdapters2 { count: *count, list };
+    state.list(caller.pAdapters, &mut caller.NumAdapters, &|list, count| {
+        let mut call = D3DKMT_ENUMADAPTERS2 { NumAdapters: *count, pAdapters: list };
         let status = state.call(ENUM2, (&raw mut call).cast());
-        *count = call.count;
+        *count = call.NumAdapters;
         status
     })
 }
@@ -77,15 +79,15 @@ unsafe extern "system" fn enum_adapters2(arguments: *mut c_void) -> Status {
 unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     // SAFETY: the caller passes this structure.
-    let Some(caller) = (unsafe { arguments.cast::<EnumAdapters3>().as_mut() }) else {
+    let Some(caller) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS3>().as_mut() }) else {
         return state.call(ENUM3, arguments);
     };
-    let filter = caller.filter;
-    state.list(caller.rest.list, &mut caller.rest.count, &|list, count| {
-        let rest = EnumAdapters2 { count: *count, list };
-        let mut call = EnumAdapters3 { filter, rest };
+    let filter = caller.Filter;
+    state.list(caller.pAdapters, &mut caller.NumAdapters, &|list, count| {
+        let mut call =
+            D3DKMT_ENUMADAPTERS3 { Filter: filter, NumAdapters: *count, pAdapters: list };
         let status = state.call(ENUM3, (&raw mut call).cast());
-        *count = call.rest.count;
+        *count = call.NumAdapters;
         status
     })
 }
@@ -94,12 +96,8 @@ unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     let status = state.call(OPEN_LUID, arguments);
     // SAFETY: the caller passes this structure, which the kernel has just filled.
-    match unsafe { arguments.cast::<OpenFromLuid>().as_mut() } {
-        Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.handle, result.luid_low, result.luid_high)
-        }
-        _ => status,
-    }
+    let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMLUID>().as_mut() };
+    state.opened(status, result.map(|result| (&mut result.hAdapter, result.AdapterLuid)))
 }
 
 unsafe extern "system" fn open_from_hdc(arguments: *mut c_void) -> Status {
@@ -115,12 +113,8 @@ fn open_from_pointer(function: usize, arguments: *mut c_void) -> Status {
     let status = state.call(function, arguments);
     // SAFETY: the caller passes a structure that begins like this one, which the kernel has
     // just filled.
-    match unsafe { arguments.cast::<OpenFromPointer>().as_mut() } {
-        Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.handle, result.luid_low, result.luid_high)
-        }
-        _ => status,
-    }
+    let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMDEVICENAME>().as_mut() };
+    state.opened(status, result.map(|result| (&mut result.hAdapter, result.AdapterLuid)))
 }
 
 impl State {
@@ -135,9 +129,9 @@ impl State {
     /// adapters, which reveals nothing about hidden ones.
     fn list(
         &self,
-        list: *mut AdapterInfo,
+        list: *mut D3DKMT_ADAPTERINFO,
         count: &mut u32,
-        real: &dyn Fn(*mut AdapterInfo, &mut u32) -> Status,
+        real: &dyn Fn(*mut D3DKMT_ADAPTERINFO, &mut u32) -> Status,
     ) -> Status {
         if list.is_null() {
             return real(list, count);
@@ -147,13 +141,14 @@ impl State {
         if status != nt::STATUS_SUCCESS {
             return status;
         }
-        let Some(mut all) = List::allocate(most) else { return nt::STATUS_NO_MEMORY };
-        let mut found = most;
-        let status = real(all.memory, &mut found);
+        let mut all = [D3DKMT_ADAPTERINFO::default(); CAPACITY];
+        // The kernel refuses a list that is too short.
+        let mut found = most.min(u32::try_from(CAPACITY).unwrap_or_default());
+        let status = real(all.as_mut_ptr(), &mut found);
         if status != nt::STATUS_SUCCESS {
             return status;
         }
-        let all = all.filled(found);
+        let all = all.get_mut(..found as usize).unwrap_or_default();
         let visible = keep_visible(all, |info| self.is_visible(info));
         let (shown, hidden) = all.split_at_mut(visible);
         self.close(hidden);
@@ -167,9 +162,16 @@ impl State {
         nt::STATUS_SUCCESS
     }
 
-    /// Answers a function that has opened an adapter.
-    fn opened(&self, handle: &mut u32, luid_low: u32, luid_high: i32) -> Status {
-        let info = AdapterInfo { handle: *handle, luid_low, luid_high, ..AdapterInfo::default() };
+    /// Answers a function that opens an adapter, of which the `status` is known.
+    fn opened(&self, status: Status, adapter: Option<(&mut u32, LUID)>) -> Status {
+        let Some((handle, luid)) = adapter.filter(|_| status == nt::STATUS_SUCCESS) else {
+            return status;
+        };
+        let info = D3DKMT_ADAPTERINFO {
+            hAdapter: *handle,
+            AdapterLuid: luid,
+            ..D3DKMT_ADAPTERINFO::default()
+        };
         if self.is_visible(&info) {
             return nt::STATUS_SUCCESS;
         }
@@ -178,23 +180,29 @@ impl State {
         nt::STATUS_INVALID_PARAMETER
     }
 
-    fn is_visible(&self, info: &AdapterInfo) -> bool {
-        let (allowed, luid) = (&self.payload.allowed, info.luid());
-        allowed.contains(luid) || is_visible(allowed, luid, self.kind(info.handle))
+    fn is_visible(&self, info: &D3DKMT_ADAPTERINFO) -> bool {
+        let LUID { LowPart, HighPart } = info.AdapterLuid;
+        let (allowed, luid) =
+            (&self.payload.allowed, i64::from(HighPart) << 32 | i64::from(LowPart));
+        allowed.contains(luid) || is_visible(allowed, luid, self.kind(info.hAdapter))
     }
 
     /// The type of an open adapter, if Windows reports it.
     fn kind(&self, handle: u32) -> Option<u32> {
-        let mut kind = 0;
-        let mut query =
-            QueryAdapterInfo { handle, kind: ADAPTER_TYPE, data: &raw mut kind, size: 4 };
+        let mut kind = 0_u32;
+        let mut query = D3DKMT_QUERYADAPTERINFO {
+            hAdapter: handle,
+            Type: KMTQAITYPE_ADAPTERTYPE,
+            pPrivateDriverData: (&raw mut kind).cast(),
+            PrivateDriverDataSize: 4,
+        };
         let status = call(self.query_adapter, (&raw mut query).cast());
         (status == nt::STATUS_SUCCESS).then_some(kind)
     }
 
-    fn close(&self, adapters: &[AdapterInfo]) {
+    fn close(&self, adapters: &[D3DKMT_ADAPTERINFO]) {
         for adapter in adapters {
-            let mut handle = adapter.handle;
+            let mut handle = adapter.hAdapter;
             call(self.close_adapter, (&raw mut handle).cast());
         }
     }
@@ -209,44 +217,4 @@ fn call(address: usize, arguments: *mut c_void) -> Status {
     let function = unsafe { transmute::<usize, Function>(address) };
     // SAFETY: the arguments are the caller's, or a structure of the same layout.
     unsafe { function(arguments) }
-}
-
-/// A list of adapters in the process's heap.
-struct List {
-    memory: *mut AdapterInfo,
-    capacity: u32,
-}
-
-impl List {
-    /// Room for `capacity` adapters, and for one if that is 0.
-    fn allocate(capacity: u32) -> Option<List> {
-        // `HEAP_ZERO_MEMORY`: the memory is zeroed, so that every element is a valid one.
-        const ZERO: u32 = 8;
-        let size = size_of::<AdapterInfo>() * (capacity.max(1) as usize);
-        // SAFETY: the heap of the process is never destroyed.
-        let memory = unsafe { nt::RtlAllocateHeap(heap()?, ZERO, size) };
-        (!memory.is_null()).then_some(List { memory: memory.cast(), capacity })
-    }
-
-    /// The first `count` elements.
-    fn filled(&mut self, count: u32) -> &mut [AdapterInfo] {
-        let count = count.min(self.capacity) as usize;
-        // SAFETY: the memory has room for `capacity` elements, all of them initialized, and
-        // belongs to this value.
-        unsafe { core::slice::from_raw_parts_mut(self.memory, count) }
-    }
-}
-
-impl Drop for List {
-    fn drop(&mut self) {
-        if let Some(heap) = heap() {
-            // SAFETY: the memory is from this heap, and is freed once.
-            unsafe { nt::RtlFreeHeap(heap, 0, self.memory.cast()) };
-        }
-    }
-}
-
-fn heap() -> Option<nt::Handle> {
-    // SAFETY: every process has a process environment block, which is never freed.
-    unsafe { nt::RtlGetCurrentPeb().as_ref() }.map(|peb| peb.heap)
 }

@@ -1,7 +1,7 @@
 //! The LUIDs that a process may see.
 
 /// The most LUIDs in a list. Windows lists at most 34 adapters.
-const CAPACITY: usize = 64;
+pub(crate) const CAPACITY: usize = 64;
 
 /// The LUIDs of the adapters that a process may see; at most 64.
 #[repr(C)]

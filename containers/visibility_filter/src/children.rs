@@ -16,7 +16,8 @@ const SUSPENDED: u32 = 1;
 
 /// The hook.
 pub(crate) fn hook() -> [Hook; 1] {
-    [Hook { name: c"NtCreateUserProcess", replacement: create_user_process as Function as usize }]
+    let replacement = create_user_process as Function as usize;
+    [Hook { name: c"NtCreateUserProcess", replacement, is_required: true }]
 }
 
 type Pointer = *mut c_void;

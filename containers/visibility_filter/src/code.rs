@@ -8,6 +8,9 @@ pub(crate) const CODE_SIZE: usize = 21;
 /// The code of a function.
 pub(crate) type Code = [u8; CODE_SIZE];
 
+/// The size of the longest trampoline.
+const TRAMPOLINE_SIZE: usize = 22;
+
 /// `jmp` with a 32-bit distance.
 const NEAR_JUMP: u8 = 0xE9;
 const NEAR_JUMP_SIZE: usize = 5;
@@ -32,6 +35,29 @@ fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
     [NEAR_JUMP, a, b, c, d]
 }
 
+/// Code for `place` that does what the function at `address` did before a jump replaced the
+/// instructions `replaced`; `None` if that is not known. `jump` writes a jump from a place to a
+/// target.
+pub(crate) fn trampoline<const SIZE: usize>(
+    stub: Stub,
+    replaced: &[u8],
+    address: u64,
+    place: u64,
+    jump: fn(u64, u64) -> [u8; SIZE],
+) -> Option<[u8; TRAMPOLINE_SIZE]> {
+    let size = replaced.len() as u64;
+    let (kept, jump) = match stub {
+        Stub::SystemCall => (replaced, jump(place.wrapping_add(size), address.wrapping_add(size))),
+        Stub::Hooked(target) => (&[][..], jump(place, target)),
+        Stub::NotImplemented | Stub::Unknown => return None,
+    };
+    let mut trampoline = [0xCC; TRAMPOLINE_SIZE];
+    for (to, from) in trampoline.iter_mut().zip(kept.iter().chain(&jump)) {
+        *to = *from;
+    }
+    Some(trampoline)
+}
+
 /// The address to which the `code` at `address` jumps, if it begins with a jump.
 fn jump_target(code: &[u8], address: u64) -> Option<u64> {
     let [NEAR_JUMP, a, b, c, d, ..] = *code else { return None };
@@ -51,7 +77,7 @@ pub(crate) mod x86_64 {
         [0xF6, 0x04, 0x25, 0x08, 0x03, 0xFE, 0x7F, 0x01, 0x75, 0x03, 0x0F, 0x05, 0xC3];
 
     /// The size of the two instructions that the jump overwrites.
-    const REPLACED: usize = 8;
+    pub(crate) const REPLACED: usize = 8;
 
     /// `jmp [rip]` and the address.
     const FAR_JUMP_SIZE: usize = 14;
@@ -67,29 +93,6 @@ pub(crate) mod x86_64 {
         } else {
             Stub::Unknown
         }
-    }
-
-    /// Code that does what the function did before its first bytes were replaced; `None` if
-    /// that is not known.
-    pub(crate) fn trampoline(
-        stub: Stub,
-        code: &Code,
-        address: u64,
-        _place: u64,
-    ) -> Option<[u8; REPLACED + FAR_JUMP_SIZE]> {
-        let mut trampoline = [0xCC; REPLACED + FAR_JUMP_SIZE];
-        match stub {
-            Stub::SystemCall => {
-                let (replaced, jump) = trampoline.split_at_mut(REPLACED);
-                replaced.copy_from_slice(&code[..REPLACED]);
-                jump.copy_from_slice(&far_jump(address.wrapping_add(REPLACED as u64)));
-            }
-            Stub::Hooked(target) => {
-                trampoline[..FAR_JUMP_SIZE].copy_from_slice(&far_jump(target));
-            }
-            Stub::NotImplemented | Stub::Unknown => return None,
-        }
-        Some(trampoline)
     }
 
     /// A jump from `address` to `relay`, if that is at most 2 GiB away.
@@ -126,7 +129,7 @@ pub(crate) mod x86 {
     use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
 
     /// The size of the instruction that the jump overwrites: `mov eax, number`.
-    const REPLACED: usize = NEAR_JUMP_SIZE;
+    pub(crate) const REPLACED: usize = NEAR_JUMP_SIZE;
 
     /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
@@ -138,30 +141,6 @@ pub(crate) mod x86 {
             _ => jump_target(code, address)
                 .map_or(Stub::Unknown, |target| Stub::Hooked(target & u64::from(u32::MAX))),
         }
-    }
-
-    /// Code for `place` that does what the function did before its first bytes were replaced;
-    /// `None` if that is not known.
-    pub(crate) fn trampoline(
-        stub: Stub,
-        code: &Code,
-        address: u64,
-        place: u64,
-    ) -> Option<[u8; REPLACED + NEAR_JUMP_SIZE]> {
-        let mut trampoline = [0xCC; REPLACED + NEAR_JUMP_SIZE];
-        match stub {
-            Stub::SystemCall => {
-                let (replaced, jump) = trampoline.split_at_mut(REPLACED);
-                replaced.copy_from_slice(&code[..REPLACED]);
-                let (next, end) = (place + REPLACED as u64, address + REPLACED as u64);
-                jump.copy_from_slice(&near_jump(next, end));
-            }
-            Stub::Hooked(target) => {
-                trampoline[..NEAR_JUMP_SIZE].copy_from_slice(&near_jump(place, target));
-            }
-            Stub::NotImplemented | Stub::Unknown => return None,
-        }
-        Some(trampoline)
     }
 
     /// A jump from `address` to `relay`.
@@ -219,7 +198,7 @@ mod tests {
             code[changed] ^= 0x40;
             assert_eq!(x86_64::stub(&code, 0), Stub::Unknown, "byte {changed}");
         }
-        assert_eq!(x86_64::trampoline(Stub::Unknown, &SYSTEM_CALL, 0, 0), None);
+        assert_eq!(trampoline(Stub::Unknown, &SYSTEM_CALL, 0, 0, x86_64::relay), None);
     }
 
     #[test]
@@ -235,18 +214,20 @@ mod tests {
             assert_eq!(x86::stub(&code, 0), Stub::Unknown, "byte {changed}");
         }
         assert_eq!(x86::stub(&[0x90; CODE_SIZE], 0), Stub::Unknown);
-        assert_eq!(x86::trampoline(Stub::Unknown, &SYSTEM_CALL_32, 0, 0), None);
+        assert_eq!(trampoline(Stub::Unknown, &SYSTEM_CALL_32, 0, 0, x86::relay), None);
     }
 
     #[test]
     fn a_trampoline_runs_what_the_jump_damages_and_continues_after_it() {
         let address = 0x7FFE_1234_5678;
-        let code = x86_64::trampoline(Stub::SystemCall, &SYSTEM_CALL, address, 0).unwrap();
+        let replaced = &SYSTEM_CALL[..x86_64::REPLACED];
+        let code = trampoline(Stub::SystemCall, replaced, address, 0, x86_64::relay).unwrap();
         assert_eq!(code[..8], SYSTEM_CALL[..8]);
         assert_eq!(code[8..14], [0xFF, 0x25, 0, 0, 0, 0]);
         assert_eq!(code[14..], (address + 8).to_le_bytes());
         let (address, place) = (0x7BC0_C130, 0x0040_0000);
-        let code = x86::trampoline(Stub::SystemCall, &SYSTEM_CALL_32, address, place).unwrap();
+        let replaced = &SYSTEM_CALL_32[..x86::REPLACED];
+        let code = trampoline(Stub::SystemCall, replaced, address, place, x86::relay).unwrap();
         assert_eq!(code[..5], SYSTEM_CALL_32[..5]);
         assert_eq!(jump_target(&code[5..], place + 5), Some(address + 5));
     }
@@ -257,7 +238,7 @@ mod tests {
         code[..5].copy_from_slice(&x86_64::jump(0x1000, 0x0FF0).unwrap());
         let stub = x86_64::stub(&code, 0x1000);
         assert_eq!(stub, Stub::Hooked(0x0FF0));
-        let trampoline = x86_64::trampoline(stub, &code, 0x1000, 0).unwrap();
+        let trampoline = trampoline(stub, &code, 0x1000, 0, x86_64::relay).unwrap();
         assert_eq!(trampoline[..14], x86_64::relay(0, 0x0FF0));
     }
 
@@ -282,7 +263,7 @@ mod tests {
             code[..5].copy_from_slice(&x86::relay(address, target));
             let stub = x86::stub(&code, address);
             prop_assert_eq!(stub, Stub::Hooked(target));
-            let trampoline = x86::trampoline(stub, &code, address, place).unwrap();
+            let trampoline = trampoline(stub, &code, address, place, x86::relay).unwrap();
             prop_assert_eq!(&trampoline[..5], &x86::relay(place, target));
         }
     }

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::null;
 
 use crate::code::CODE_SIZE;
-use crate::hook::{Hook, HookError, Set, export};
+use crate::hook::{HookError, Set, export};
 use crate::imports::{HEADERS_SIZE, Image, PAYLOAD};
 use crate::memory::Memory;
 use crate::nt::{self, Status, Text};
@@ -81,7 +81,7 @@ struct Adapters {
 fn install(payload: &Payload) -> Result<(), Problem> {
     let ntdll = ntdll().map_err(|status| Problem::Process(HookError::Refused(status)))?;
     let adapters = prepare_adapters(ntdll, payload.is_required());
-    let children = prepare(ntdll, &children::hook(), &[0]);
+    let children = Set::prepare(ntdll, &children::hook());
     let known = adapters.as_ref().ok().and_then(Option::as_ref);
     let state = State {
         payload: *payload,
@@ -104,7 +104,7 @@ fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>,
         return if is_required { Err(HookError::Missing(c"win32u.dll")) } else { Ok(None) };
     };
     Ok(Some(Adapters {
-        hooks: prepare(module, &adapters::hooks(), &adapters::REQUIRED)?,
+        hooks: Set::prepare(module, &adapters::hooks())?,
         close: required_export(module, c"NtGdiDdDDICloseAdapter")?,
         query: required_export(module, c"NtGdiDdDDIQueryAdapterInfo")?,
     }))
@@ -112,16 +112,6 @@ fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>,
 
 fn required_export(module: usize, name: &'static CStr) -> Result<usize, HookError> {
     export(module, name).ok_or(HookError::Missing(name))
-}
-
-/// Prepares hooks of a library, of which the `required` ones must exist.
-fn prepare(module: usize, hooks: &[Hook], required: &[usize]) -> Result<Set, HookError> {
-    let set = Set::prepare(module, hooks)?;
-    let missing = required.iter().find(|n| set.trampolines.get(**n) == Some(&0));
-    match missing.and_then(|n| hooks.get(*n)) {
-        Some(hook) => Err(HookError::Missing(hook.name)),
-        None => Ok(set),
-    }
 }
 
 /// Keeps the state for the life of the process.

@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use crate::code::x86 as code;
 #[cfg(target_arch = "x86_64")]
 use crate::code::x86_64 as code;
-use crate::code::{CODE_SIZE, Stub};
+use crate::code::{CODE_SIZE, Stub, trampoline};
 use crate::memory::{Memory, REACH};
 use crate::nt::{self, Status, Text};
 
@@ -20,6 +20,8 @@ pub(crate) struct Hook {
     pub(crate) name: &'static CStr,
     /// The address of the function that replaces it.
     pub(crate) replacement: usize,
+    /// Whether every Windows has the function.
+    pub(crate) is_required: bool,
 }
 
 /// Why a set of functions is not hooked.
@@ -68,7 +70,8 @@ impl Set {
                 continue;
             }
             let at = relay as u64;
-            let trampoline = code::trampoline(stub, &found, place, at + TRAMPOLINE as u64);
+            let replaced = &found[..code::REPLACED];
+            let trampoline = trampoline(stub, replaced, place, at + TRAMPOLINE as u64, code::relay);
             let jump = code::jump(place, at);
             let unknown = HookError::UnknownCode(hook.name, address);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
@@ -81,6 +84,10 @@ impl Set {
                 *function = Some(Prepared { address, jump });
                 *place = relay + TRAMPOLINE;
             }
+        }
+        let mut places = hooks.iter().zip(&set.trampolines);
+        if let Some((hook, _)) = places.find(|(hook, place)| hook.is_required && **place == 0) {
+            return Err(HookError::Missing(hook.name));
         }
         let access = nt::PAGE_EXECUTE_READ;
         memory.protect(page, size, access).map_err(HookError::Refused)?;

@@ -14,7 +14,7 @@
 #![allow(unsafe_code)]
 #![cfg_attr(
     not(all(windows, feature = "dll")),
-    allow(dead_code, reason = "the launcher uses a part, and other systems less")
+    allow(dead_code, unused_imports, reason = "the launcher uses a part, and other systems less")
 )]
 
 mod allowed;
@@ -49,10 +49,7 @@ mod state;
 
 pub use allowed::AllowedLuids;
 pub use architecture::Architecture;
-pub use d3dkmt::{
-    ADAPTER_TYPE, AdapterInfo, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
-    OpenFromPointer, QueryAdapterInfo, is_visible,
-};
+pub use d3dkmt::is_visible;
 pub use exports::export_32;
 pub use filter_file::is_filter;
 pub use imports::{Directory, HEADERS_SIZE, Image};

@@ -1,9 +1,10 @@
 //! The memory of a process: this one, or one that this one started.
 
 use core::ffi::c_void;
+use core::ptr::{without_provenance, without_provenance_mut};
 
 use crate::architecture::Architecture;
-use crate::nt::{self, Handle, Region, Status};
+use crate::nt::{self, Handle, MEMORY_BASIC_INFORMATION, Status};
 
 /// Windows allocates addresses in steps of 64 KiB.
 const GRANULARITY: usize = 0x1_0000;
@@ -85,10 +86,10 @@ impl Memory {
         let mut next = from;
         while next < to {
             let region = self.region(next)?;
-            let end = region.base.saturating_add(region.size);
+            let end = region.BaseAddress.addr().saturating_add(region.RegionSize);
             let start = next.next_multiple_of(GRANULARITY);
             let fits = start.checked_add(size).is_some_and(|last| last <= end && last <= to);
-            if region.state == nt::MEM_FREE
+            if region.State == nt::MEM_FREE
                 && fits
                 && let Ok(address) = self.allocate(start, size)
             {
@@ -105,19 +106,20 @@ impl Memory {
         while next < to
             && let Ok(region) = self.region(next)
         {
-            if (region.state, region.kind, region.protect)
+            let start = region.BaseAddress.addr();
+            if (region.State, region.Type, region.Protect)
                 == (nt::MEM_COMMIT, nt::MEM_PRIVATE, nt::PAGE_READWRITE)
-                && region.base == region.allocation_base
+                && start == region.AllocationBase.addr()
             {
-                visit(region.base);
+                visit(start);
             }
-            next = region.base.saturating_add(region.size);
+            next = start.saturating_add(region.RegionSize);
         }
     }
 
     /// Frees memory of [`Memory::allocate_between`].
     pub(crate) fn free(self, address: usize) {
-        let (mut base, mut size) = (address, 0);
+        let (mut base, mut size) = (without_provenance_mut(address), 0);
         // SAFETY: the callers allocated the memory and nothing refers to it. A failure
         // leaves it allocated.
         let _ = unsafe {
@@ -125,34 +127,26 @@ impl Memory {
         };
     }
 
-    /// Lets the process run.
-    #[cfg(not(feature = "dll"))]
-    pub(crate) fn resume(self) -> Result<(), Status> {
-        // SAFETY: a handle that does not refer to a process is an error.
-        let status = unsafe { nt::NtResumeProcess(self.0) };
-        if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
-    }
-
     /// Allocates writable memory at `address`, or anywhere if it is 0.
     pub(crate) fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
-        let (mut base, mut size) = (address, size);
-        let (kind, access) = (nt::MEM_COMMIT_RESERVE, nt::PAGE_READWRITE);
+        let (mut base, mut size) = (without_provenance_mut(address), size);
+        let (kind, access) = (nt::MEM_COMMIT | nt::MEM_RESERVE, nt::PAGE_READWRITE);
         // SAFETY: the pointers refer to local variables; the kernel refuses an address
         // that is in use.
         let status = unsafe {
             nt::NtAllocateVirtualMemory(self.0, &raw mut base, 0, &raw mut size, kind, access)
         };
-        if status == nt::STATUS_SUCCESS { Ok(base) } else { Err(status) }
+        if status == nt::STATUS_SUCCESS { Ok(base.expose_provenance()) } else { Err(status) }
     }
 
-    fn region(self, address: usize) -> Result<Region, Status> {
-        let mut region = Region::default();
-        let pointer = (&raw mut region).cast::<c_void>();
-        let (size, mut returned) = (size_of::<Region>(), 0);
-        // SAFETY: class 0 (MemoryBasicInformation) fills a `Region`, whose size is given.
+    fn region(self, address: usize) -> Result<MEMORY_BASIC_INFORMATION, Status> {
+        let mut region = MEMORY_BASIC_INFORMATION::default();
+        let (address, pointer) = (without_provenance(address), (&raw mut region).cast::<c_void>());
+        let (size, mut returned) = (size_of_val(&region), 0);
+        // SAFETY: class 0 (MemoryBasicInformation) fills this structure, whose size is given.
         let status = unsafe {
             nt::NtQueryVirtualMemory(self.0, address, 0, pointer, size, &raw mut returned)
         };
-        if status == nt::STATUS_SUCCESS && region.size > 0 { Ok(region) } else { Err(status) }
+        if status == nt::STATUS_SUCCESS && region.RegionSize > 0 { Ok(region) } else { Err(status) }
     }
 }

@@ -27,7 +27,7 @@ pub struct Payload {
     pub(crate) allowed: AllowedLuids,
     /// [`REQUIRED`], [`VERBOSE`] and `CHILD`.
     pub flags: u64,
-    /// The filters for 64-bit and for 32-bit programs.
+    /// The filters for 64-bit and for 32-bit programs, in the order of [`Architecture`].
     paths: [FilterPath; 2],
 }
 
@@ -46,7 +46,7 @@ impl Payload {
 
     /// Sets the filter for 32-bit programs. An error says what is wrong with its path.
     pub fn set_32_bit_filter(&mut self, path: &str) -> Result<(), &'static str> {
-        self.paths[1] = filter_path(path)?;
+        self.paths[Architecture::X86 as usize] = filter_path(path)?;
         Ok(())
     }
 
@@ -64,21 +64,14 @@ impl Payload {
     /// The path of the filter for programs of this architecture, in ASCII; empty if there is
     /// none.
     pub(crate) fn path(&self, architecture: Architecture) -> &[u8] {
-        let path = match architecture {
-            Architecture::X64 => &self.paths[0],
-            Architecture::X86 => &self.paths[1],
-        };
+        let path = &self.paths[architecture as usize];
         let end = path.iter().position(|byte| *byte == 0).unwrap_or(MAX_PATH_LENGTH);
         &path[..end]
     }
 
     /// The offset of [`Payload::path`] in a payload.
     pub(crate) fn path_offset(architecture: Architecture) -> usize {
-        let first = offset_of!(Payload, paths);
-        match architecture {
-            Architecture::X64 => first,
-            Architecture::X86 => first + size_of::<FilterPath>(),
-        }
+        offset_of!(Payload, paths) + architecture as usize * size_of::<FilterPath>()
     }
 
     /// This payload, limited by the payload of an outer launcher.

@@ -2,6 +2,16 @@
 
 use core::ffi::c_void;
 
+use windows_sys::Wdk::Storage::FileSystem::FILE_NON_DIRECTORY_FILE;
+use windows_sys::Wdk::System::Threading::{
+    PROCESSINFOCLASS, ProcessBasicInformation, ProcessMitigationPolicy, ProcessWow64Information,
+};
+use windows_sys::Win32::Foundation::OBJ_CASE_INSENSITIVE;
+use windows_sys::Win32::Security::{DACL_SECURITY_INFORMATION, TOKEN_QUERY, TokenIsAppContainer};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_EXECUTE, FILE_READ_DATA, FILE_SHARE_DELETE, FILE_SHARE_READ, READ_CONTROL,
+};
+
 use crate::architecture::Architecture;
 use crate::filter_file::admits_app_containers;
 use crate::imports::{
@@ -9,13 +19,8 @@ use crate::imports::{
 };
 use crate::memory::{Memory, REACH};
 use crate::not_filtered::NotFiltered;
-use crate::nt::{self, Handle, ObjectAttributes, Status, Text};
+use crate::nt::{self, Handle, IO_STATUS_BLOCK, OBJECT_ATTRIBUTES, Status, Text};
 use crate::payload::{MAX_PATH_LENGTH, Payload};
-
-/// Classes of `NtQueryInformationProcess`.
-const BASIC_INFORMATION: u32 = 0;
-const WOW64_INFORMATION: u32 = 26;
-const MITIGATION_POLICY: u32 = 52;
 
 /// Policies under which a process does not load the filter, and their flags (winnt.h).
 /// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed, `StrictMode` of
@@ -53,7 +58,7 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
     }
     for (policy, flags, why) in POLICIES {
         // Older versions of Windows and Wine do not know every policy.
-        let [_, set] = query(process, MITIGATION_POLICY, [policy, 0]).unwrap_or_default();
+        let [_, set] = query(process, ProcessMitigationPolicy, [policy, 0]).unwrap_or_default();
         if set & flags != 0 {
             return Err(why);
         }
@@ -76,7 +81,9 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
 /// Lets a suspended process run. `process` is a handle of it. An error is an NTSTATUS.
 #[cfg(not(feature = "dll"))]
 pub fn resume(process: *mut c_void) -> Result<(), i32> {
-    Memory(process).resume()
+    // SAFETY: a handle that does not refer to a process is an error.
+    let status = unsafe { nt::NtResumeProcess(process) };
+    if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
 }
 
 /// The end of the addresses that the block of a program at `base` can have.
@@ -91,7 +98,7 @@ pub(crate) fn end_of_blocks(image: &Image, base: usize) -> usize {
 /// `process` is a handle of a process.
 #[must_use]
 pub fn environment_block_32(process: *mut c_void) -> Option<usize> {
-    query(process, WOW64_INFORMATION, [0_usize])
+    query(process, ProcessWow64Information, [0_usize])
         .ok()
         .map(|[block]| block)
         .filter(|block| *block != 0)
@@ -99,7 +106,7 @@ pub fn environment_block_32(process: *mut c_void) -> Option<usize> {
 
 /// The architecture of a process, and the address of its program.
 fn program(process: Handle, memory: Memory) -> Result<(Architecture, usize), NotFiltered> {
-    let peb_32 = query(process, WOW64_INFORMATION, [0_usize])?[0];
+    let peb_32 = query(process, ProcessWow64Information, [0_usize])?[0];
     if peb_32 != 0 {
         let base = memory.pointer(peb_32 + IMAGE_IN_PEB_32, Architecture::X86)?;
         return Ok((Architecture::X86, base));
@@ -107,7 +114,7 @@ fn program(process: Handle, memory: Memory) -> Result<(Architecture, usize), Not
     if cfg!(target_arch = "x86") {
         return Err(NotFiltered::StartedBy32Bit);
     }
-    let peb = query(process, BASIC_INFORMATION, [0_usize; 6])?[1];
+    let peb = query(process, ProcessBasicInformation, [0_usize; 6])?[1];
     let base = memory.pointer(peb + IMAGE_IN_PEB, Architecture::X64)?;
     Ok((Architecture::X64, base))
 }
@@ -169,7 +176,7 @@ fn change_imports(
 /// Asks about a process. The kernel reads `value` and replaces it with the answer.
 fn query<T: Copy, const N: usize>(
     process: Handle,
-    class: u32,
+    class: PROCESSINFOCLASS,
     mut value: [T; N],
 ) -> Result<[T; N], Status> {
     let size = u32::try_from(size_of_val(&value)).unwrap_or_default();
@@ -183,9 +190,6 @@ fn query<T: Copy, const N: usize>(
 
 /// Whether a process runs in an `AppContainer`, if Windows says so.
 fn is_in_app_container(process: Handle) -> bool {
-    const TOKEN_QUERY: u32 = 8;
-    /// `TokenIsAppContainer`.
-    const CLASS: u32 = 29;
     let (mut token, mut answer, mut size) = (core::ptr::null_mut(), 0_u32, 0);
     // SAFETY: the place is a local variable.
     if unsafe { nt::NtOpenProcessToken(process, TOKEN_QUERY, &raw mut token) } != 0 {
@@ -194,7 +198,7 @@ fn is_in_app_container(process: Handle) -> bool {
     // SAFETY: the token is open, and the answer has four bytes.
     let status = unsafe {
         let answer = (&raw mut answer).cast();
-        nt::NtQueryInformationToken(token, CLASS, answer, 4, &raw mut size)
+        nt::NtQueryInformationToken(token, TokenIsAppContainer, answer, 4, &raw mut size)
     };
     // SAFETY: the handle is open and belongs to this function.
     let _ = unsafe { nt::NtClose(token) };
@@ -205,34 +209,26 @@ fn is_in_app_container(process: Handle) -> bool {
 /// characters.
 fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     const PREFIX: &[u8] = br"\??\";
-    /// `FILE_READ_DATA | FILE_EXECUTE`, as for a library.
-    const ACCESS: u32 = 0x21;
-    const READ_CONTROL: u32 = 0x2_0000;
-    /// `FILE_SHARE_READ | FILE_SHARE_DELETE`.
-    const SHARE: u32 = 5;
-    /// `FILE_NON_DIRECTORY_FILE`.
-    const OPTIONS: u32 = 0x40;
     let mut name = [0_u16; PREFIX.len() + MAX_PATH_LENGTH];
     let characters = PREFIX.iter().chain(path);
     for (place, character) in name.iter_mut().zip(characters) {
         *place = u16::from(*character);
     }
     let text = Text::of(name.get(..PREFIX.len() + path.len()).unwrap_or_default());
-    let file = ObjectAttributes {
-        length: u32::try_from(size_of::<ObjectAttributes>()).unwrap_or_default(),
-        root: core::ptr::null_mut(),
-        name: &raw const text,
-        // 0x40 is `OBJ_CASE_INSENSITIVE`.
-        attributes: 0x40,
-        security: core::ptr::null(),
-        quality: core::ptr::null(),
+    let file = OBJECT_ATTRIBUTES {
+        Length: u32::try_from(size_of::<OBJECT_ATTRIBUTES>()).unwrap_or_default(),
+        ObjectName: (&raw const text).cast(),
+        Attributes: OBJ_CASE_INSENSITIVE,
+        ..OBJECT_ATTRIBUTES::default()
     };
-    let (mut handle, mut io_status) = (core::ptr::null_mut(), [0_usize; 2]);
-    let access = ACCESS | if in_app_container { READ_CONTROL } else { 0 };
+    let (mut handle, mut io_status) = (core::ptr::null_mut(), IO_STATUS_BLOCK::default());
+    // As for a library.
+    let access = FILE_READ_DATA | FILE_EXECUTE | if in_app_container { READ_CONTROL } else { 0 };
     // SAFETY: the structures live until the call returns.
     let status = unsafe {
-        let (handle, file) = (&raw mut handle, &raw const file);
-        nt::NtOpenFile(handle, access, file, io_status.as_mut_ptr(), SHARE, OPTIONS)
+        let (handle, file, io_status) = (&raw mut handle, &raw const file, &raw mut io_status);
+        let share = FILE_SHARE_READ | FILE_SHARE_DELETE;
+        nt::NtOpenFile(handle, access, file, io_status, share, FILE_NON_DIRECTORY_FILE)
     };
     if status != nt::STATUS_SUCCESS {
         return Err(NotFiltered::FilterUnreadable);
@@ -245,7 +241,6 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
 
 /// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`; zeros if it is too long.
 fn descriptor(file: Handle) -> [u8; 1024] {
-    const DACL: u32 = 4;
     // The kernel accepts only an aligned address.
     #[repr(align(8))]
     struct Buffer([u8; 1024]);
@@ -253,7 +248,7 @@ fn descriptor(file: Handle) -> [u8; 1024] {
     // SAFETY: the buffer has this size.
     let _ = unsafe {
         let place = buffer.0.as_mut_ptr().cast();
-        nt::NtQuerySecurityObject(file, DACL, place, 1024, &raw mut needed)
+        nt::NtQuerySecurityObject(file, DACL_SECURITY_INFORMATION, place, 1024, &raw mut needed)
     };
     buffer.0
 }

@@ -1,6 +1,8 @@
 //! Writes a line to the process's standard error about what is not filtered.
 
-use crate::nt::{self, Handle};
+use core::ptr::{null, null_mut};
+
+use crate::nt::{self, Handle, IO_STATUS_BLOCK};
 
 /// The longest line.
 const LENGTH: usize = 400;
@@ -48,26 +50,25 @@ fn standard_error() -> Option<Handle> {
 }
 
 fn write(file: Handle, text: &[u8]) {
-    let mut io_status = [0_usize; 2];
-    let none = core::ptr::null();
+    let mut io_status = IO_STATUS_BLOCK::default();
     let length = u32::try_from(text.len()).unwrap_or_default();
     // SAFETY: the text and the status live until the write is complete: a write that
     // continues is waited for below. A handle that is no file is an error.
     let status = unsafe {
         nt::NtWriteFile(
             file,
-            core::ptr::null_mut(),
-            none,
-            none,
+            null_mut(),
+            None,
+            null(),
             &raw mut io_status,
-            text.as_ptr(),
+            text.as_ptr().cast(),
             length,
-            core::ptr::null(),
-            core::ptr::null(),
+            null(),
+            null(),
         )
     };
     if status == nt::STATUS_PENDING {
         // SAFETY: the write used this handle.
-        let _ = unsafe { nt::NtWaitForSingleObject(file, 0, core::ptr::null()) };
+        let _ = unsafe { nt::NtWaitForSingleObject(file, false, null_mut()) };
     }
 }

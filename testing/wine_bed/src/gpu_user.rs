@@ -11,8 +11,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use visibility_filter::{AdapterInfo, EnumAdapters, EnumAdapters2, HEADERS_SIZE, Image};
-use windows::Win32::Foundation::{GetHandleInformation, HANDLE, HMODULE, NTSTATUS, TRUE};
+use visibility_filter::{HEADERS_SIZE, Image};
+use windows::Wdk::Graphics::Direct3D::{
+    D3DKMT_ADAPTERINFO, D3DKMT_ENUMADAPTERS, D3DKMT_ENUMADAPTERS2,
+};
+use windows::Win32::Foundation::{GetHandleInformation, HANDLE, HMODULE, LUID, NTSTATUS, TRUE};
 use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler};
 use windows::Win32::System::Environment::GetCommandLineW;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
@@ -34,21 +37,22 @@ struct OpenFromLuid {
 
 /// Prints what each function lists, and whether the adapters `luids` can be opened.
 pub(crate) fn print_lists(luids: &[&str]) -> Result<()> {
-    let mut old = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+    let mut old = D3DKMT_ENUMADAPTERS::default();
     succeeds(s!("D3DKMTEnumAdapters"), &mut old)?;
-    let list = old.list.get(..old.count as usize).context("more than 16 adapters")?;
+    let list = old.Adapters.get(..old.NumAdapters as usize).context("more than 16 adapters")?;
     println!("D3DKMTEnumAdapters {}", shown(list));
 
     let name = s!("D3DKMTEnumAdapters2");
-    let mut count = EnumAdapters2 { count: 0, list: std::ptr::null_mut() };
+    let mut count = D3DKMT_ENUMADAPTERS2::default();
     succeeds(name, &mut count)?;
-    let mut list = vec![AdapterInfo::default(); count.count as usize + 1];
-    let mut call = EnumAdapters2 { count: count.count, list: list.as_mut_ptr() };
+    let mut list = vec![D3DKMT_ADAPTERINFO::default(); count.NumAdapters as usize + 1];
+    let mut call =
+        D3DKMT_ENUMADAPTERS2 { NumAdapters: count.NumAdapters, pAdapters: list.as_mut_ptr() };
     succeeds(name, &mut call)?;
-    list.truncate(call.count as usize);
-    println!("D3DKMTEnumAdapters2 {} of {}", shown(&list), count.count);
-    if call.count > 1 {
-        let mut small = EnumAdapters2 { count: 1, list: list.as_mut_ptr() };
+    list.truncate(call.NumAdapters as usize);
+    println!("D3DKMTEnumAdapters2 {} of {}", shown(&list), count.NumAdapters);
+    if call.NumAdapters > 1 {
+        let mut small = D3DKMT_ENUMADAPTERS2 { NumAdapters: 1, pAdapters: list.as_mut_ptr() };
         ensure!(status(name, &mut small)? == TOO_SMALL, "a list without room is not refused");
     }
     for luid in luids {
@@ -59,9 +63,14 @@ pub(crate) fn print_lists(luids: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn shown(list: &[AdapterInfo]) -> String {
-    let luids: Vec<String> = list.iter().map(|adapter| adapter.luid().to_string()).collect();
+fn shown(list: &[D3DKMT_ADAPTERINFO]) -> String {
+    let luids: Vec<String> = list.iter().map(luid).collect();
     luids.join(",")
+}
+
+fn luid(adapter: &D3DKMT_ADAPTERINFO) -> String {
+    let LUID { LowPart, HighPart } = adapter.AdapterLuid;
+    (i64::from(HighPart) << 32 | i64::from(LowPart)).to_string()
 }
 
 fn succeeds<T>(name: PCSTR, structure: &mut T) -> Result<()> {
@@ -95,14 +104,15 @@ pub(crate) fn print_open_adapters(luid: &str) -> Result<()> {
     let mut listed = 0;
     for _ in 0..LISTS {
         let name = s!("D3DKMTEnumAdapters2");
-        let mut count = EnumAdapters2 { count: 0, list: std::ptr::null_mut() };
+        let mut count = D3DKMT_ENUMADAPTERS2::default();
         succeeds(name, &mut count)?;
-        let mut list = vec![AdapterInfo::default(); count.count as usize];
-        let mut call = EnumAdapters2 { count: count.count, list: list.as_mut_ptr() };
+        let mut list = vec![D3DKMT_ADAPTERINFO::default(); count.NumAdapters as usize];
+        let mut call =
+            D3DKMT_ENUMADAPTERS2 { NumAdapters: count.NumAdapters, pAdapters: list.as_mut_ptr() };
         succeeds(name, &mut call)?;
-        let mut old = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+        let mut old = D3DKMT_ENUMADAPTERS::default();
         succeeds(s!("D3DKMTEnumAdapters"), &mut old)?;
-        listed += call.count + old.count;
+        listed += call.NumAdapters + old.NumAdapters;
         let mut open = OpenFromLuid { luid: luid.parse()?, handle: 0 };
         listed += u32::from(status(s!("D3DKMTOpenAdapterFromLuid"), &mut open)?.is_ok());
     }

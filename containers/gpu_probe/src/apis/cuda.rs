@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use std::time::Instant;
 
 use crate::api::Api;
-use crate::library::{Loaded, functions};
+use crate::library::{Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
 use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{self, BYTES, GROUP, GROUPS, WORDS};
@@ -164,7 +164,6 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
     let mut name = [0_u8; 256];
     // SAFETY: the buffer has this length, and the driver ends the name with a NUL.
     let has_name = unsafe { (functions.name)(name.as_mut_ptr().cast(), 256, device) } == 0;
-    let name = CStr::from_bytes_until_nul(&name).ok().filter(|_| has_name);
     let mut memory = 0;
     // SAFETY: writes one number.
     let has_memory = unsafe { (functions.memory)(&raw mut memory, device) } == 0;
@@ -175,7 +174,7 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
         (status == 0).then(|| i64::from_le_bytes(luid))
     });
     DeviceInfo {
-        name: name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        name: if has_name { until_nul(&name) } else { String::new() },
         kind: Kind::Hardware,
         // Compute-only drivers and drivers for Linux write zeros.
         luid: luid.filter(|luid| *luid != 0),

@@ -1,10 +1,10 @@
 //! NVML: the GPUs that NVIDIA's driver manages, with their utilization.
 #![allow(unsafe_code, reason = "calls NVIDIA's management library")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-use crate::library::{Loaded, functions};
+use crate::library::{self, Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
@@ -66,11 +66,7 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 }
 
 fn check(call: &str, status: i32) -> Result<(), Fault> {
-    if status == 0 {
-        return Ok(());
-    }
-    let fault = Fault::new(format!("{call} failed with {status}"));
-    Err(match status {
+    library::check(call, status).map_err(|fault| match status {
         DRIVER_NOT_LOADED => fault.hint("NVIDIA's driver does not run on the node"),
         VERSION_MISMATCH => fault.hint(
             "the container has an NVML of another driver version: remove it from the image, and \
@@ -95,7 +91,7 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
     let status = unsafe { (functions.device)(index, &raw mut device) };
     if let Err(fault) = check("nvmlDeviceGetHandleByIndex", status) {
         let info = DeviceInfo { name: format!("device {index}"), ..DeviceInfo::default() };
-        return Candidate { info, work: Work::Failed(fault) };
+        return Candidate { info, work: Work::Known(Err(fault)) };
     }
     let name = text(|buffer, size| {
         // SAFETY: `text` passes a buffer with its size.
@@ -120,7 +116,7 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
         ));
     }
     values.extend(load(functions, device));
-    Candidate { info, work: Work::Listed(values) }
+    Candidate { info, work: Work::Known(Ok(values)) }
 }
 
 /// Utilization and processes. Display drivers for Windows report neither.
@@ -145,9 +141,5 @@ fn load(functions: Functions, device: Device) -> Vec<Measurement> {
 fn text(query: impl Fn(*mut c_char, u32) -> i32) -> Option<String> {
     let mut bytes = [0_u8; NAME_SIZE];
     let size = u32::try_from(bytes.len()).ok()?;
-    if query(bytes.as_mut_ptr().cast(), size) != 0 {
-        return None;
-    }
-    let text = CStr::from_bytes_until_nul(&bytes).ok()?;
-    Some(text.to_string_lossy().into_owned())
+    (query(bytes.as_mut_ptr().cast(), size) == 0).then(|| until_nul(&bytes))
 }

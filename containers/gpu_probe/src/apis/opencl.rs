@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::library::{Loaded, functions};
+use crate::library::{self, Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUP, WORDS};
@@ -89,10 +89,8 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 }
 
 fn check(call: &str, status: i32) -> Result<(), Fault> {
-    if status == 0 {
-        return Ok(());
-    }
-    Err(Fault::new(format!("{call} failed with {status}{}", name(status))))
+    library::check(call, status)
+        .map_err(|fault| Fault::new(format!("{}{}", fault.message, name(status))))
 }
 
 /// The names of the most frequent errors.
@@ -135,8 +133,7 @@ fn text(query: impl Fn(usize, *mut c_void, *mut usize) -> i32) -> Option<String>
     if query(size, bytes.as_mut_ptr().cast(), null_mut()) != 0 {
         return None;
     }
-    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    Some(String::from_utf8_lossy(text).trim().to_owned())
+    Some(until_nul(&bytes).trim().to_owned())
 }
 
 fn describe(functions: Functions, device: Handle) -> DeviceInfo {

@@ -143,12 +143,6 @@ struct ComputeKernel {
     words: *mut u32,
 }
 
-/// A buffer with its place in the memory of this process.
-struct MappedBuffer {
-    buffer: vk::Buffer,
-    words: *mut u32,
-}
-
 // SAFETY (of all blocks of this module below): handles were created by the same device and are
 // never destroyed; structures are complete and live during the call.
 impl ComputeKernel {
@@ -171,15 +165,14 @@ impl ComputeKernel {
         let queue = unsafe { device.get_device_queue(family, 0) };
         // SAFETY: as above.
         let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
-        let buffer = mapped_buffer(&device, &memory)?;
+        let (buffer, words) = mapped_buffer(&device, &memory)?;
         let set_layout = set_layout(&device)?;
         let (layout, pipeline) = pipeline(&device, set_layout)?;
-        let descriptors = descriptors(&device, set_layout, buffer.buffer)?;
+        let descriptors = descriptors(&device, set_layout, buffer)?;
         let commands = command_buffer(&device, family)?;
         // SAFETY: as above.
         let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }
             .map_err(failed("vkCreateFence"))?;
-        let words = buffer.words;
         Ok(ComputeKernel { device, queue, commands, fence, layout, pipeline, descriptors, words })
     }
 
@@ -240,10 +233,11 @@ fn barrier(access: vk::AccessFlags) -> vk::MemoryBarrier<'static> {
         .dst_access_mask(access)
 }
 
+/// A buffer, and its place in the memory of this process.
 fn mapped_buffer(
     device: &Device,
     memory: &vk::PhysicalDeviceMemoryProperties,
-) -> Result<MappedBuffer, Fault> {
+) -> Result<(vk::Buffer, *mut u32), Fault> {
     let size = BYTES as u64;
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
     let info = vk::BufferCreateInfo::default().size(size).usage(usage);
@@ -270,7 +264,7 @@ fn mapped_buffer(
     // SAFETY: the memory can be mapped and is not mapped yet.
     let words = unsafe { device.map_memory(memory, 0, size, vk::MemoryMapFlags::empty()) }
         .map_err(failed("vkMapMemory"))?;
-    Ok(MappedBuffer { buffer, words: words.cast() })
+    Ok((buffer, words.cast()))
 }
 
 fn set_layout(device: &Device) -> Result<vk::DescriptorSetLayout, Fault> {

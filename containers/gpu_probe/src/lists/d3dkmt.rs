@@ -2,15 +2,17 @@
 
 use std::ffi::c_void;
 
-use visibility_filter::{
-    AdapterInfo, AllowedLuids, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
-    OpenFromPointer, is_visible,
+use visibility_filter::{AllowedLuids, is_visible};
+use windows::Wdk::Graphics::Direct3D::{
+    D3DKMT_ADAPTERINFO, D3DKMT_ENUMADAPTERS, D3DKMT_ENUMADAPTERS_FILTER, D3DKMT_ENUMADAPTERS3,
+    D3DKMT_OPENADAPTERFROMDEVICENAME, D3DKMT_OPENADAPTERFROMLUID,
 };
+use windows::core::PCWSTR;
 
 use super::opened::{with_displays, with_interfaces};
 use super::{Adapters, Listed, Luids, listed};
 use crate::api::Api;
-use crate::apis::directx::com::structure;
+use crate::apis::directx::com::{number, structure};
 use crate::apis::directx::d3dkmt::{Kernel, NAMES, counted};
 use crate::library::Loaded;
 use crate::session::Refusal;
@@ -53,9 +55,10 @@ pub fn allocatable() -> Option<Vec<i64>> {
         let Ok(adapters) = adapters else { continue };
         let luids = found.get_or_insert_default();
         for adapter in &adapters {
-            let hidden = !is_visible(&AllowedLuids::NONE, adapter.luid(), kernel.kind(adapter));
-            if hidden && !luids.contains(&adapter.luid()) {
-                luids.push(adapter.luid());
+            let luid = number(adapter.AdapterLuid);
+            let hidden = !is_visible(&AllowedLuids::NONE, luid, kernel.kind(adapter));
+            if hidden && !luids.contains(&luid) {
+                luids.push(luid);
             }
         }
         close(&kernel, &adapters).for_each(drop);
@@ -63,14 +66,17 @@ pub fn allocatable() -> Option<Vec<i64>> {
     found
 }
 
-type Found = Result<Vec<AdapterInfo>, Refusal>;
+type Found = Result<Vec<D3DKMT_ADAPTERINFO>, Refusal>;
 
 fn lists(kernel: &Kernel) -> [(&'static str, Found); 3] {
     let adapters3 = counted(|list, count| {
-        let rest = EnumAdapters2 { count, list };
-        let mut call = EnumAdapters3 { filter: EVERY_ADAPTER, rest };
+        let mut call = D3DKMT_ENUMADAPTERS3 {
+            Filter: D3DKMT_ENUMADAPTERS_FILTER { Value: EVERY_ADAPTER },
+            NumAdapters: count,
+            pAdapters: list,
+        };
         kernel.call("D3DKMTEnumAdapters3", &mut call)?;
-        Ok(call.rest.count)
+        Ok(call.NumAdapters)
     });
     [
         ("D3DKMTEnumAdapters", first_adapters(kernel)),
@@ -81,9 +87,9 @@ fn lists(kernel: &Kernel) -> [(&'static str, Found); 3] {
 
 /// The adapters that the oldest function lists, at most 16.
 fn first_adapters(kernel: &Kernel) -> Found {
-    let mut call = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+    let mut call = D3DKMT_ENUMADAPTERS::default();
     kernel.call("D3DKMTEnumAdapters", &mut call)?;
-    Ok(call.list.into_iter().take(call.count as usize).collect())
+    Ok(call.Adapters.into_iter().take(call.NumAdapters as usize).collect())
 }
 
 /// The adapters of `luids` that can be opened.
@@ -92,38 +98,38 @@ fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
     kernel.function(name)?;
     let mut opened = Vec::new();
     for luid in luids {
-        let parts = structure(*luid);
-        let mut call =
-            OpenFromLuid { luid_low: parts.LowPart, luid_high: parts.HighPart, handle: 0 };
+        let mut call = D3DKMT_OPENADAPTERFROMLUID { AdapterLuid: structure(*luid), hAdapter: 0 };
         if kernel.call(name, &mut call).is_ok() {
             opened.push(Some(*luid));
         }
-        close_handle(kernel, call.handle);
+        close_handle(kernel, call.hAdapter);
     }
     Ok(opened)
 }
 
 /// A function that opens an adapter with the function `name` and a pointer, closes it, and returns
-/// its LUID.
+/// its LUID. The structures of a drawing context and of a name are the same in 64-bit processes.
 fn opener(
     kernel: &Kernel,
     name: &'static str,
 ) -> Result<impl Fn(*const c_void) -> Option<i64>, Refusal> {
     kernel.function(name)?;
-    Ok(move |pointer| {
-        let mut call = OpenFromPointer { pointer, handle: 0, luid_low: 0, luid_high: 0 };
+    Ok(move |pointer: *const c_void| {
+        let mut call = D3DKMT_OPENADAPTERFROMDEVICENAME {
+            pDeviceName: PCWSTR(pointer.cast()),
+            ..Default::default()
+        };
         kernel.call(name, &mut call).ok()?;
-        close_handle(kernel, call.handle);
-        let OpenFromPointer { luid_low, luid_high, .. } = call;
-        Some(AdapterInfo { luid_low, luid_high, ..AdapterInfo::default() }.luid())
+        close_handle(kernel, call.hAdapter);
+        Some(number(call.AdapterLuid))
     })
 }
 
 /// The LUIDs of adapters. The iterator closes each adapter when it returns its LUID.
-fn close<'a>(kernel: &'a Kernel, list: &'a [AdapterInfo]) -> impl Iterator<Item = i64> + 'a {
+fn close<'a>(kernel: &'a Kernel, list: &'a [D3DKMT_ADAPTERINFO]) -> impl Iterator<Item = i64> + 'a {
     list.iter().map(|adapter| {
-        close_handle(kernel, adapter.handle);
-        adapter.luid()
+        close_handle(kernel, adapter.hAdapter);
+        number(adapter.AdapterLuid)
     })
 }
 

@@ -2,14 +2,13 @@
 #![allow(unsafe_code, reason = "calls dxgi.dll")]
 
 use windows::Win32::Graphics::Dxgi::{
-    DXGI_ERROR_NOT_FOUND, DXGI_GPU_PREFERENCE_UNSPECIFIED, IDXGIAdapter, IDXGIFactory1,
-    IDXGIFactory4, IDXGIFactory6,
+    DXGI_GPU_PREFERENCE_UNSPECIFIED, IDXGIAdapter, IDXGIFactory1, IDXGIFactory4, IDXGIFactory6,
 };
 use windows::core::{Interface, Result as WindowsResult};
 
 use super::{Listed, Luids, listed};
 use crate::api::Api;
-use crate::apis::directx::com::{failed, number, structure};
+use crate::apis::directx::com::{factory, failed, number, structure};
 use crate::apis::directx::dxgi;
 use crate::library::Loaded;
 use crate::outcome::Fault;
@@ -17,10 +16,11 @@ use crate::session::Refusal;
 
 pub(super) fn list(known: &[i64]) -> Vec<Listed> {
     let library = Loaded::open(Api::Dxgi, dxgi::NAMES);
-    let factory = match library.and_then(|library| Ok(dxgi::factory(library)?)) {
-        Ok(factory) => factory,
-        Err(refusal) => return vec![listed("CreateDXGIFactory1", Err(refusal))],
-    };
+    let factory: IDXGIFactory1 =
+        match library.and_then(|library| Ok(factory(library, dxgi::FACTORY)?)) {
+            Ok(factory) => factory,
+            Err(refusal) => return vec![listed(dxgi::FACTORY, Err(refusal))],
+        };
     // SAFETY: here and below, the factory is a live object, and an index out of range is an
     // error.
     let first = each(|n| unsafe { factory.EnumAdapters(n) });
@@ -56,15 +56,7 @@ fn newer<T: Interface>(factory: &IDXGIFactory1) -> Result<T, Refusal> {
 
 /// The adapters of a list, by their numbers.
 fn each(get: impl Fn(u32) -> WindowsResult<IDXGIAdapter>) -> Luids {
-    let mut luids = Vec::new();
-    for index in 0.. {
-        match get(index) {
-            Ok(adapter) => luids.push(Some(luid(&adapter)?)),
-            Err(error) if error.code() == DXGI_ERROR_NOT_FOUND => break,
-            Err(error) => return Err(failed("the call")(error).into()),
-        }
-    }
-    Ok(luids)
+    dxgi::each("the call", get)?.iter().map(|adapter| Ok(Some(luid(adapter)?))).collect()
 }
 
 pub(super) fn luid(adapter: &IDXGIAdapter) -> Result<i64, Fault> {

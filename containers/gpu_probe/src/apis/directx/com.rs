@@ -7,6 +7,7 @@ use windows::Win32::Foundation::LUID;
 use windows::Win32::Graphics::Direct3D::ID3DBlob;
 use windows::core::{GUID, HRESULT, Interface};
 
+use crate::library::{Loaded, Symbols as _};
 use crate::outcome::{DeviceInfo, Fault};
 use crate::session::{Candidate, Work};
 
@@ -19,7 +20,7 @@ pub(super) struct Adapter<T> {
 impl<T> Adapter<T> {
     /// The adapter as a device that is only listed.
     pub(super) fn listed(self) -> Candidate {
-        Candidate { info: self.info, work: Work::Listed(Vec::new()) }
+        Candidate { info: self.info, work: Work::Known(Ok(Vec::new())) }
     }
 }
 
@@ -36,6 +37,17 @@ pub(crate) fn create<T: Interface>(
     // SAFETY: the call succeeded, so this is an object with the requested interface, and this
     // code owns the reference.
     Ok(unsafe { T::from_raw(object) })
+}
+
+/// Creates an object with a function that gets only the interface's identifier.
+pub(crate) fn factory<T: Interface>(library: Loaded, name: &'static str) -> Result<T, Fault> {
+    type Function = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
+    let address = library.function(name)?;
+    // SAFETY: `CreateDXGIFactory1` (dxgi.h) and `DXCoreCreateAdapterFactory` (dxcore.h) have this
+    // type.
+    let function = unsafe { std::mem::transmute::<*mut (), Function>(address) };
+    // SAFETY: the function gets an identifier and room for the object.
+    create(name, |id, object| unsafe { function(id, object) })
 }
 
 /// The bytes of the blob that `call` returned.

@@ -3,25 +3,30 @@
 #![allow(unsafe_code, reason = "calls d3d12.dll")]
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
 use windows::Win32::Graphics::Direct3D::{
     D3D_FEATURE_LEVEL, D3D_FEATURE_LEVEL_1_0_CORE, D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_12_0,
 };
-use windows::Win32::Graphics::Direct3D12::ID3D12Device;
+use windows::Win32::Graphics::Direct3D12::{
+    D3D12_COMPUTE_PIPELINE_STATE_DESC, D3D12_HEAP_TYPE_DEFAULT, D3D12_HEAP_TYPE_READBACK,
+    D3D12_HEAP_TYPE_UPLOAD, D3D12_RESOURCE_STATE_COPY_DEST, D3D12_RESOURCE_STATE_COPY_SOURCE,
+    D3D12_RESOURCE_STATE_UNORDERED_ACCESS, D3D12_ROOT_DESCRIPTOR, D3D12_ROOT_PARAMETER,
+    D3D12_ROOT_PARAMETER_0, D3D12_ROOT_PARAMETER_TYPE_UAV, D3D12_ROOT_SIGNATURE_DESC,
+    D3D12_SHADER_BYTECODE, D3D12_SHADER_VISIBILITY_ALL, ID3D12Device, ID3D12PipelineState,
+    ID3D12Resource, ID3D12RootSignature,
+};
 use windows::core::{GUID, HRESULT, IUnknown, Interface};
 
-use super::com::{Adapter, check, create, feature_level};
-use super::{dxcore, dxgi};
+use super::com::{Adapter, blob, check, create, failed, feature_level};
+use super::queue::{Queue, buffer, each_after_the_other, map, read, transition};
+use super::{dxcore, dxgi, shader};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{Fault, Measurement};
 use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
-
-mod commands;
-pub(super) mod queue;
-
-use self::commands::Commands;
+use crate::workload::{BYTES, GROUPS, WORDS};
 
 pub(crate) const NAMES: &[&str] = &["d3d12.dll"];
 
@@ -39,21 +44,18 @@ functions! {
 const LEVELS: [D3D_FEATURE_LEVEL; 3] =
     [D3D_FEATURE_LEVEL_12_0, D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE];
 
+/// The size of every buffer.
+const SIZE: u64 = BYTES as u64;
+
 /// Lists the adapters, with a kernel on each.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
-    let functions = Functions::load(&library)?;
+    Functions::load(&library)?;
     let candidates = adapters()?.into_iter().map(|Adapter { info, object }| Candidate {
         info,
-        work: Work::kernel(move || {
-            let (device, level) = create_device(library, &object)?;
-            Computation::open(functions, &device, level)
-        }),
+        work: Work::kernel(move || Computation::open(library, &object)),
     });
     Ok((None, candidates.collect()))
 }
-
-/// A device with its feature level.
-type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
 
 /// The adapters of DXGI, then the adapters that only `DXCore` lists. If neither lists any, the
 /// error is the fault of DXGI.
@@ -82,29 +84,64 @@ fn untyped<T: Interface + Into<IUnknown>>(adapter: Adapter<T>) -> Adapter<IUnkno
 
 /// The shader on a device.
 struct Computation {
-    commands: Commands,
+    queue: Queue,
+    signature: ID3D12RootSignature,
+    pipeline: ID3D12PipelineState,
+    result: ID3D12Resource,
+    /// Zeros, which the result is overwritten with before each run.
+    zeros: ID3D12Resource,
+    readback: ID3D12Resource,
     feature_level: f64,
 }
 
+// Objects are live, of one device, and used by one thread; structures live during the calls. The
+// comments below name only what goes beyond this.
 impl Computation {
-    fn open(
-        functions: Functions,
-        device: &ID3D12Device,
-        level: D3D_FEATURE_LEVEL,
-    ) -> Result<Computation, Fault> {
-        let commands = Commands::new(device, |description, blob| {
-            let mut errors = null_mut();
-            // SAFETY: the caller passes a complete description of version 1.
-            check("D3D12SerializeRootSignature", unsafe {
-                (functions.serialize)(description, 1, blob, &raw mut errors)
-            })
-        })?;
-        Ok(Computation { commands, feature_level: feature_level(level.0) })
+    fn open(library: Loaded, adapter: &IUnknown) -> Result<Computation, Fault> {
+        let (device, level) = create_device(library, adapter)?;
+        let signature = root_signature(library, &device)?;
+        let pipeline = shader::with_bytecode(|bytecode| pipeline(&device, &signature, bytecode))?;
+        let zeros = buffer(&device, D3D12_HEAP_TYPE_UPLOAD, SIZE)?;
+        // SAFETY: the buffer has this many words and no submission uses it.
+        unsafe { map::<u32>(&zeros)?.write_bytes(0, WORDS) };
+        Ok(Computation {
+            queue: Queue::new(&device)?,
+            signature,
+            pipeline,
+            result: buffer(&device, D3D12_HEAP_TYPE_DEFAULT, SIZE)?,
+            zeros,
+            readback: buffer(&device, D3D12_HEAP_TYPE_READBACK, SIZE)?,
+            feature_level: feature_level(level.0),
+        })
+    }
+
+    fn record(&self, repeats: u32) -> Result<(), Fault> {
+        let (list, result) = (self.queue.record(Some(&self.pipeline))?, &self.result);
+        let (writing, source) =
+            (D3D12_RESOURCE_STATE_UNORDERED_ACCESS, D3D12_RESOURCE_STATE_COPY_SOURCE);
+        // SAFETY: buffers return to the common state after each submission, and a copy promotes
+        // them to the state that it needs.
+        unsafe {
+            list.CopyBufferRegion(result, 0, &self.zeros, 0, SIZE);
+            list.ResourceBarrier(&[transition(result, D3D12_RESOURCE_STATE_COPY_DEST, writing)]);
+            list.SetComputeRootSignature(&self.signature);
+            list.SetComputeRootUnorderedAccessView(0, result.GetGPUVirtualAddress());
+            for _ in 0..repeats {
+                list.Dispatch(GROUPS, 1, 1);
+                list.ResourceBarrier(&[each_after_the_other(result)]);
+            }
+            list.ResourceBarrier(&[transition(result, writing, source)]);
+            list.CopyBufferRegion(&self.readback, 0, result, 0, SIZE);
+        }
+        Ok(())
     }
 }
 
 /// The device with the highest level that the adapter supports.
-pub(super) fn create_device(library: Loaded, adapter: &IUnknown) -> Result<Device, Fault> {
+pub(super) fn create_device(
+    library: Loaded,
+    adapter: &IUnknown,
+) -> Result<(ID3D12Device, D3D_FEATURE_LEVEL), Fault> {
     let mut refused = Fault::new("no feature level is supported");
     for level in LEVELS {
         match create_device_of(&library, adapter.as_raw(), level) {
@@ -128,9 +165,58 @@ pub(crate) fn create_device_of(
     })
 }
 
+fn root_signature(library: Loaded, device: &ID3D12Device) -> Result<ID3D12RootSignature, Fault> {
+    let parameter = D3D12_ROOT_PARAMETER {
+        ParameterType: D3D12_ROOT_PARAMETER_TYPE_UAV,
+        Anonymous: D3D12_ROOT_PARAMETER_0 {
+            Descriptor: D3D12_ROOT_DESCRIPTOR { ShaderRegister: 0, RegisterSpace: 0 },
+        },
+        ShaderVisibility: D3D12_SHADER_VISIBILITY_ALL,
+    };
+    let description = D3D12_ROOT_SIGNATURE_DESC {
+        NumParameters: 1,
+        pParameters: &raw const parameter,
+        ..Default::default()
+    };
+    let functions = Functions::load(&library)?;
+    let (mut serialized, mut errors) = (null_mut(), null_mut());
+    // SAFETY: the description is complete and of version 1.
+    let result = unsafe {
+        let (serialized, errors) = (&raw mut serialized, &raw mut errors);
+        (functions.serialize)((&raw const description).cast(), 1, serialized, errors)
+    };
+    check("D3D12SerializeRootSignature", result)?;
+    let bytes = blob("D3D12SerializeRootSignature", serialized)?;
+    // SAFETY: the bytes live until the signature is created.
+    let created = unsafe { device.CreateRootSignature(0, &bytes) };
+    created.map_err(failed("CreateRootSignature"))
+}
+
+fn pipeline(
+    device: &ID3D12Device,
+    signature: &ID3D12RootSignature,
+    bytecode: &[u8],
+) -> Result<ID3D12PipelineState, Fault> {
+    let mut description = D3D12_COMPUTE_PIPELINE_STATE_DESC {
+        pRootSignature: ManuallyDrop::new(Some(signature.clone())),
+        CS: D3D12_SHADER_BYTECODE {
+            pShaderBytecode: bytecode.as_ptr().cast(),
+            BytecodeLength: bytecode.len(),
+        },
+        ..Default::default()
+    };
+    // SAFETY: as above.
+    let created = unsafe { device.CreateComputePipelineState(&raw const description) };
+    // SAFETY: the description is not used any more.
+    unsafe { ManuallyDrop::drop(&mut description.pRootSignature) };
+    created.map_err(failed("CreateComputePipelineState"))
+}
+
 impl Kernel for Computation {
     fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        self.commands.run(repeats)
+        self.record(repeats)?;
+        self.queue.execute()?;
+        read(&self.readback, WORDS)
     }
 
     fn further_tests(&mut self) -> Result<Vec<Measurement>, Fault> {

@@ -3,10 +3,13 @@
 
 use std::ffi::c_void;
 
-use visibility_filter::{ADAPTER_TYPE, AdapterInfo, EnumAdapters2, QueryAdapterInfo};
+use windows::Wdk::Graphics::Direct3D::{
+    D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ENUMADAPTERS2, D3DKMT_QUERYADAPTERINFO,
+    KMTQAITYPE_ADAPTERREGISTRYINFO, KMTQAITYPE_ADAPTERTYPE, KMTQUERYADAPTERINFOTYPE,
+};
 use windows::Win32::Foundation::NTSTATUS;
 
-use super::com::until_null;
+use super::com::{number, until_null};
 use crate::library::{Loaded, Symbols as _};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Refusal, Work};
@@ -16,11 +19,6 @@ pub(crate) const NAMES: &[&str] = &["gdi32.dll"];
 /// `SoftwareDevice` of `D3DKMT_ADAPTERTYPE`.
 const SOFTWARE_DEVICE: u32 = 1 << 2;
 
-/// `KMTQAITYPE_ADAPTERREGISTRYINFO`, which answers with a `D3DKMT_ADAPTERREGISTRYINFO`: four texts,
-/// the first of which is the name.
-const REGISTRY_INFO: u32 = 8;
-type RegistryInfo = [[u16; 260]; 4];
-
 type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 
 /// Lists the adapters.
@@ -29,7 +27,7 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let adapters = kernel.adapters2()?;
     let candidates = adapters.iter().map(|adapter| Candidate {
         info: kernel.describe(adapter),
-        work: Work::Listed(Vec::new()),
+        work: Work::Known(Ok(Vec::new())),
     });
     Ok((None, candidates.collect()))
 }
@@ -38,39 +36,47 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 pub(crate) struct Kernel(pub(crate) Loaded);
 
 impl Kernel {
-    pub(crate) fn adapters2(&self) -> Result<Vec<AdapterInfo>, Refusal> {
+    pub(crate) fn adapters2(&self) -> Result<Vec<D3DKMT_ADAPTERINFO>, Refusal> {
         counted(|list, count| {
-            let mut call = EnumAdapters2 { count, list };
+            let mut call = D3DKMT_ENUMADAPTERS2 { NumAdapters: count, pAdapters: list };
             self.call("D3DKMTEnumAdapters2", &mut call)?;
-            Ok(call.count)
+            Ok(call.NumAdapters)
         })
     }
 
     /// The `D3DKMT_ADAPTERTYPE` of an adapter, unless the kernel refuses.
-    pub(crate) fn kind(&self, adapter: &AdapterInfo) -> Option<u32> {
-        self.query(adapter, ADAPTER_TYPE, 0)
+    pub(crate) fn kind(&self, adapter: &D3DKMT_ADAPTERINFO) -> Option<u32> {
+        self.query(adapter, KMTQAITYPE_ADAPTERTYPE)
     }
 
-    fn describe(&self, adapter: &AdapterInfo) -> DeviceInfo {
+    fn describe(&self, adapter: &D3DKMT_ADAPTERINFO) -> DeviceInfo {
         let is_software = self.kind(adapter).is_some_and(|kind| kind & SOFTWARE_DEVICE != 0);
-        let names: Option<RegistryInfo> = self.query(adapter, REGISTRY_INFO, [[0; 260]; 4]);
-        let name = names.map(|names| until_null(&names[0])).filter(|name| !name.is_empty());
+        let texts: Option<D3DKMT_ADAPTERREGISTRYINFO> =
+            self.query(adapter, KMTQAITYPE_ADAPTERREGISTRYINFO);
+        let name = texts.map(|texts| until_null(&texts.AdapterString));
         DeviceInfo {
-            name: name.unwrap_or_else(|| "adapter without a name".to_owned()),
+            name: name
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| "adapter without a name".to_owned()),
             kind: if is_software { Kind::Software } else { Kind::Hardware },
-            luid: Some(adapter.luid()),
+            luid: Some(number(adapter.AdapterLuid)),
             driver: None,
             memory_bytes: None,
         }
     }
 
-    /// Asks about an adapter. `answer` consists of numbers.
-    fn query<T>(&self, adapter: &AdapterInfo, kind: u32, mut answer: T) -> Option<T> {
-        let mut query = QueryAdapterInfo {
-            handle: adapter.handle,
-            kind,
-            data: (&raw mut answer).cast(),
-            size: u32::try_from(size_of::<T>()).unwrap_or(0),
+    /// Asks about an adapter. The answer consists of numbers.
+    fn query<T: Default>(
+        &self,
+        adapter: &D3DKMT_ADAPTERINFO,
+        kind: KMTQUERYADAPTERINFOTYPE,
+    ) -> Option<T> {
+        let mut answer = T::default();
+        let mut query = D3DKMT_QUERYADAPTERINFO {
+            hAdapter: adapter.hAdapter,
+            Type: kind,
+            pPrivateDriverData: (&raw mut answer).cast(),
+            PrivateDriverDataSize: u32::try_from(size_of::<T>()).unwrap_or(0),
         };
         self.call("D3DKMTQueryAdapterInfo", &mut query).ok()?;
         Some(answer)
@@ -98,10 +104,10 @@ impl Kernel {
 /// The adapters of a function that gets a list and its length, and returns the number of adapters.
 /// It is called without a list first.
 pub(crate) fn counted(
-    list: impl Fn(*mut AdapterInfo, u32) -> Result<u32, Refusal>,
-) -> Result<Vec<AdapterInfo>, Refusal> {
+    list: impl Fn(*mut D3DKMT_ADAPTERINFO, u32) -> Result<u32, Refusal>,
+) -> Result<Vec<D3DKMT_ADAPTERINFO>, Refusal> {
     let count = list(std::ptr::null_mut(), 0)?;
-    let mut adapters = vec![AdapterInfo::default(); count as usize];
+    let mut adapters = vec![D3DKMT_ADAPTERINFO::default(); count as usize];
     // An empty list has no address that Windows accepts.
     if !adapters.is_empty() {
         let count = list(adapters.as_mut_ptr(), count)?;

@@ -1,22 +1,22 @@
 //! The adapters that `DXCore` lists: the adapters of DXGI, and compute-only devices.
 #![allow(unsafe_code, reason = "calls dxcore.dll")]
 
-use std::ffi::c_void;
-
 use windows::Win32::Graphics::DXCore::{
     DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS, DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS, DXCoreAdapterProperty, DedicatedAdapterMemory,
     DriverDescription, DriverVersion, IDXCoreAdapter, IDXCoreAdapterFactory, IDXCoreAdapterList,
     InstanceLuid, IsHardware,
 };
-use windows::core::{GUID, HRESULT};
+use windows::core::GUID;
 
-use super::com::{Adapter, create, driver_version, failed};
-use crate::library::{Loaded, functions};
+use super::com::{Adapter, driver_version, factory, failed};
+use crate::library::{Loaded, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Devices, Refusal};
 
 pub(crate) const NAMES: &[&str] = &["dxcore.dll"];
+/// The function that creates the object that lists adapters.
+pub(crate) const FACTORY: &str = "DXCoreCreateAdapterFactory";
 
 const ATTRIBUTES: [GUID; 3] = [
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
@@ -24,41 +24,17 @@ const ATTRIBUTES: [GUID; 3] = [
     DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
 ];
 
-functions! {
-    /// The function of `dxcore.h`.
-    Functions {
-        create_factory = "DXCoreCreateAdapterFactory" fn(*const GUID, *mut *mut c_void) -> HRESULT;
-    }
-}
-
 /// Lists the adapters.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
 }
 
-/// The object that lists adapters.
-pub(crate) fn factory(library: Loaded) -> Result<IDXCoreAdapterFactory, Fault> {
-    let functions = Functions::load(&library)?;
-    // SAFETY: the function gets an identifier and room for the object.
-    create("DXCoreCreateAdapterFactory", |id, object| unsafe {
-        (functions.create_factory)(id, object)
-    })
-}
-
 /// The adapters of the loaded `dxcore.dll`, each once.
 pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXCoreAdapter>>, Fault> {
-    let factory = factory(library)?;
+    let factory = factory(library, FACTORY)?;
     let mut found: Vec<Adapter<IDXCoreAdapter>> = Vec::new();
     for attribute in ATTRIBUTES {
-        // SAFETY: here and below, the objects are live, and an index out of range is an error.
-        let list: IDXCoreAdapterList = unsafe { factory.CreateAdapterList(&[attribute]) }
-            .map_err(failed("CreateAdapterList"))?;
-        // SAFETY: as above.
-        for index in 0..unsafe { list.GetAdapterCount() } {
-            // SAFETY: as above. An adapter that was removed meanwhile is an error.
-            let Ok(object) = (unsafe { list.GetAdapter::<IDXCoreAdapter>(index) }) else {
-                continue;
-            };
+        for object in with_attribute(&factory, attribute)? {
             let info = describe(&object);
             if !found.iter().any(|adapter| adapter.info.luid == info.luid) {
                 found.push(Adapter { info, object });
@@ -68,12 +44,25 @@ pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXCoreAdapter>>, 
     Ok(found)
 }
 
+/// The adapters with an attribute.
+pub(crate) fn with_attribute(
+    factory: &IDXCoreAdapterFactory,
+    attribute: GUID,
+) -> Result<Vec<IDXCoreAdapter>, Fault> {
+    // SAFETY: here and below, the objects are live, and an index out of range is an error.
+    let list: IDXCoreAdapterList =
+        unsafe { factory.CreateAdapterList(&[attribute]) }.map_err(failed("CreateAdapterList"))?;
+    // SAFETY: as above.
+    let count = unsafe { list.GetAdapterCount() };
+    // SAFETY: as above. An adapter that was removed meanwhile is an error.
+    Ok((0..count).filter_map(|index| unsafe { list.GetAdapter(index) }.ok()).collect())
+}
+
 fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
     let description = bytes(adapter, DriverDescription).unwrap_or_default();
-    let name = description.split(|byte| *byte == 0).next().unwrap_or_default();
     let is_hardware = bytes(adapter, IsHardware).is_none_or(|value| value.first() != Some(&0));
     DeviceInfo {
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: until_nul(&description),
         kind: if is_hardware { Kind::Hardware } else { Kind::Software },
         luid: luid(adapter),
         driver: number(adapter, DriverVersion).map(driver_version),

@@ -1,53 +1,50 @@
 //! The adapters that DXGI lists.
 #![allow(unsafe_code, reason = "calls dxgi.dll")]
 
-use std::ffi::c_void;
-
 use windows::Win32::Graphics::Dxgi::{
     DXGI_ADAPTER_FLAG_SOFTWARE, DXGI_ERROR_NOT_FOUND, IDXGIAdapter1, IDXGIDevice, IDXGIFactory1,
 };
-use windows::core::{GUID, HRESULT, Interface};
+use windows::core::Interface;
 
-use super::com::{Adapter, create, driver_version, failed, number, until_null};
-use crate::library::{Loaded, functions};
+use super::com::{Adapter, driver_version, factory, failed, number, until_null};
+use crate::library::Loaded;
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Devices, Refusal};
 
 pub(crate) const NAMES: &[&str] = &["dxgi.dll"];
+/// The function that creates the object that lists adapters.
+pub(crate) const FACTORY: &str = "CreateDXGIFactory1";
 
 /// Vendor and device of Microsoft's Basic Render Driver, which older versions of Windows do not
 /// flag as software.
 const BASIC_RENDER: (u32, u32) = (0x1414, 0x8c);
-
-functions! {
-    /// The function of `dxgi.h`.
-    Functions {
-        create_factory = "CreateDXGIFactory1" fn(*const GUID, *mut *mut c_void) -> HRESULT;
-    }
-}
 
 /// Lists the adapters.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
 }
 
-/// The object that lists adapters.
-pub(crate) fn factory(library: Loaded) -> Result<IDXGIFactory1, Fault> {
-    let functions = Functions::load(&library)?;
-    // SAFETY: the function gets an identifier and room for the object.
-    create("CreateDXGIFactory1", |id, object| unsafe { (functions.create_factory)(id, object) })
-}
-
 /// The adapters of the loaded `dxgi.dll`.
 pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXGIAdapter1>>, Fault> {
-    let factory = factory(library)?;
+    let factory: IDXGIFactory1 = factory(library, FACTORY)?;
+    // SAFETY: an index out of range is an error.
+    each("EnumAdapters1", |index| unsafe { factory.EnumAdapters1(index) })?
+        .into_iter()
+        .map(|object| Ok(Adapter { info: describe(&object)?, object }))
+        .collect()
+}
+
+/// The adapters that `call` returns for the numbers from 0.
+pub(crate) fn each<T>(
+    call: &str,
+    get: impl Fn(u32) -> windows::core::Result<T>,
+) -> Result<Vec<T>, Fault> {
     let mut found = Vec::new();
     for index in 0.. {
-        // SAFETY: an index out of range is an error.
-        match unsafe { factory.EnumAdapters1(index) } {
-            Ok(object) => found.push(Adapter { info: describe(&object)?, object }),
+        match get(index) {
+            Ok(adapter) => found.push(adapter),
             Err(error) if error.code() == DXGI_ERROR_NOT_FOUND => break,
-            Err(error) => return Err(failed("EnumAdapters1")(error)),
+            Err(error) => return Err(failed(call)(error)),
         }
     }
     Ok(found)

@@ -10,4 +10,5 @@ pub(crate) mod d3dkmt;
 pub(super) mod directml;
 pub(crate) mod dxcore;
 pub(crate) mod dxgi;
+mod queue;
 mod shader;

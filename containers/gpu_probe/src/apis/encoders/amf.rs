@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use crate::library::{Loaded, functions};
+use crate::library::{Loaded, check, functions};
 use crate::outcome::{DeviceInfo, Fault};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
@@ -39,8 +39,4 @@ fn start(functions: Functions, version: u64) -> Result<(), Fault> {
         return Err(Fault::new("AMFInit returned no object"));
     }
     Ok(())
-}
-
-fn check(call: &str, status: i32) -> Result<(), Fault> {
-    if status == 0 { Ok(()) } else { Err(Fault::new(format!("{call} failed with {status}"))) }
 }

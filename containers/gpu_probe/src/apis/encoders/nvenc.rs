@@ -96,7 +96,7 @@ pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
         let work = match context.and_then(|context| Encoder::open(functions, context)) {
             Ok(None) => continue,
             Ok(Some(encoder)) => Work::Test(Box::new(move || encoder.test())),
-            Err(fault) => Work::Failed(fault),
+            Err(fault) => Work::Known(Err(fault)),
         };
         candidates.push(Candidate { info, work });
     }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use super::structure::{Field, Structure};
-use crate::library::{Loaded, functions};
+use crate::library::{Loaded, check, functions};
 use crate::outcome::{DeviceInfo, Fault, Measurement};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
@@ -50,17 +50,18 @@ pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
     if matches!(status, UNSUPPORTED | NOT_FOUND) {
         return Err(Refusal::Absent(Fault::new("no Intel GPU has an encoder")));
     }
-    check("MFXInit", status)?;
+    // Positive values are warnings, here and below.
+    check("MFXInit", status.min(0))?;
     // SAFETY: the session is open, and there is room for the version.
     let status = unsafe { (functions.version)(session, &raw mut version) };
-    check("MFXQueryVersion", status)?;
+    check("MFXQueryVersion", status.min(0))?;
     let codecs = CODECS.iter().filter(|(_, codec)| has_encoder(functions, session, *codec));
     let values: Vec<_> = codecs.map(|(name, _)| Measurement::new(name, 1.0, "")).collect();
-    let work = if values.is_empty() {
-        Work::Failed(Fault::new("the session has no encoder for H.264, HEVC or AV1"))
+    let work = Work::Known(if values.is_empty() {
+        Err(Fault::new("the session has no encoder for H.264, HEVC or AV1"))
     } else {
-        Work::Listed(values)
-    };
+        Ok(values)
+    });
     let info = DeviceInfo { name: "encoder session".to_owned(), ..DeviceInfo::default() };
     let version = format!("Quick Sync Video {}.{}", version >> 16, version & 0xffff);
     Ok((Some(version), vec![Candidate { info, work }]))
@@ -72,15 +73,7 @@ fn has_encoder(functions: Functions, session: Handle, codec: [u8; 4]) -> bool {
     let none = null_mut();
     // SAFETY: the structure has the size of the header's.
     let status = unsafe { (functions.query)(session, none, parameters.start()) };
-    // Positive values are warnings.
     status >= 0
-}
-
-fn check(call: &str, status: i32) -> Result<(), Fault> {
-    if status >= 0 {
-        return Ok(());
-    }
-    Err(Fault::new(format!("{call} failed with {status}")))
 }
 
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use self::wgl as platform;
 
 use self::platform::Context;
 pub(super) use self::platform::NAMES;
-use crate::library::{Loaded, functions};
+use crate::library::{Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
@@ -84,7 +84,7 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
         let candidate = context.and_then(candidate);
         candidates.push(candidate.unwrap_or_else(|fault| Candidate {
             info: DeviceInfo { name: "device".to_owned(), ..DeviceInfo::default() },
-            work: Work::Failed(fault),
+            work: Work::Known(Err(fault)),
         }));
     }
     if candidates.iter().any(|candidate| candidate.info.name == MICROSOFT_RENDERER) {
@@ -111,7 +111,7 @@ fn candidate(context: Context) -> Result<Candidate, Fault> {
         Work::kernel(move || Computation::open(context))
     } else {
         let fault = format!("OpenGL {version} has no compute shaders, which came with OpenGL 4.3");
-        Work::Failed(Fault::new(fault))
+        Work::Known(Err(Fault::new(fault)))
     };
     let info = DeviceInfo {
         kind: if is_software(&name) { Kind::Software } else { Kind::Hardware },
@@ -210,8 +210,7 @@ fn program(functions: Functions) -> Result<u32, Fault> {
         unsafe {
             (functions.shader_log)(shader, 512, std::ptr::null_mut(), log.as_mut_ptr().cast());
         }
-        let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy();
-        return Err(Fault::new(format!("glCompileShader failed: {}", log.trim())));
+        return Err(Fault::new(format!("glCompileShader failed: {}", until_nul(&log).trim())));
     }
     // SAFETY: the shader was compiled.
     let program = unsafe {

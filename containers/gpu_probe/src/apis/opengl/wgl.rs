@@ -5,6 +5,10 @@ use std::ffi::{CString, c_char, c_void};
 use std::io;
 use std::ptr::null_mut;
 
+use windows::Win32::Graphics::OpenGL::{
+    PFD_DRAW_TO_WINDOW, PFD_SUPPORT_OPENGL, PIXELFORMATDESCRIPTOR,
+};
+
 use super::Contexts;
 use crate::api::Api;
 use crate::library::{Loaded, Symbols, functions};
@@ -28,8 +32,8 @@ functions! {
 functions! {
     /// The functions of `wingdi.h` in `gdi32.dll`.
     PixelFormats {
-        choose = "ChoosePixelFormat" fn(Handle, *const PixelFormat) -> i32;
-        set = "SetPixelFormat" fn(Handle, i32, *const PixelFormat) -> i32;
+        choose = "ChoosePixelFormat" fn(Handle, *const PIXELFORMATDESCRIPTOR) -> i32;
+        set = "SetPixelFormat" fn(Handle, i32, *const PIXELFORMATDESCRIPTOR) -> i32;
     }
 }
 
@@ -41,22 +45,6 @@ functions! {
         address = "wglGetProcAddress" fn(*const c_char) -> *mut ();
     }
 }
-
-/// `PIXELFORMATDESCRIPTOR`.
-#[repr(C)]
-#[derive(Default)]
-struct PixelFormat {
-    size: u16,
-    version: u16,
-    flags: u32,
-    pixel_type: u8,
-    color_bits: u8,
-    other: [u8; 18],
-    masks: [u32; 3],
-}
-
-/// `PFD_DRAW_TO_WINDOW` and `PFD_SUPPORT_OPENGL`.
-const FLAGS: u32 = 0x4 | 0x20;
 
 /// A context that is never destroyed.
 pub(super) struct Context {
@@ -90,13 +78,12 @@ impl Context {
         let functions = Functions::load(&library)?;
         let device = hidden_window(Windows::load(windows)?)?;
         let formats = PixelFormats::load(formats)?;
-        let wanted = PixelFormat {
-            // The structure has 40 bytes and the version 1.
-            size: 40,
-            version: 1,
-            flags: FLAGS,
-            color_bits: 32,
-            ..PixelFormat::default()
+        let wanted = PIXELFORMATDESCRIPTOR {
+            nSize: u16::try_from(size_of::<PIXELFORMATDESCRIPTOR>()).unwrap_or_default(),
+            nVersion: 1,
+            dwFlags: PFD_DRAW_TO_WINDOW | PFD_SUPPORT_OPENGL,
+            cColorBits: 32,
+            ..PIXELFORMATDESCRIPTOR::default()
         };
         // SAFETY: here and below, handles come from earlier calls and are never destroyed, and
         // pointers are valid during the call.
@@ -143,5 +130,3 @@ fn check(call: &str, is_done: bool) -> Result<(), Fault> {
     }
     Err(Fault::new(format!("{call} failed: {}", io::Error::last_os_error())))
 }
-
-const _: () = assert!(size_of::<PixelFormat>() == 40);

@@ -24,9 +24,7 @@ use windows::Win32::Graphics::Direct3D12::{
 use windows::core::Interface;
 
 use super::super::com::failed;
-use super::super::d3d12::queue::{
-    Queue, borrowed, buffer, each_after_the_other, map, read, transition,
-};
+use super::super::queue::{Queue, borrowed, buffer, each_after_the_other, map, read, transition};
 use crate::network::{self, LAYERS, VALUES, VALUES_SHAPE, WEIGHTS, WEIGHTS_SHAPE};
 use crate::outcome::Fault;
 

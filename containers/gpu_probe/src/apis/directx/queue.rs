@@ -22,12 +22,12 @@ use windows::Win32::Graphics::Dxgi::Common::{DXGI_FORMAT_UNKNOWN, DXGI_SAMPLE_DE
 use windows::Win32::System::Threading::{CreateEventW, INFINITE, WaitForSingleObject};
 use windows::core::Interface;
 
-use super::super::com::failed;
+use super::com::failed;
 use crate::outcome::Fault;
 
 /// A device's queue for compute commands.
-pub(in super::super) struct Queue {
-    pub(in super::super) device: ID3D12Device,
+pub(super) struct Queue {
+    pub(super) device: ID3D12Device,
     commands: ID3D12CommandQueue,
     allocator: ID3D12CommandAllocator,
     list: ID3D12GraphicsCommandList,
@@ -40,7 +40,7 @@ pub(in super::super) struct Queue {
 // Objects are live, of one device, and used by one thread; structures live during the calls. The
 // comments below name only what goes beyond this.
 impl Queue {
-    pub(in super::super) fn new(device: &ID3D12Device) -> Result<Queue, Fault> {
+    pub(super) fn new(device: &ID3D12Device) -> Result<Queue, Fault> {
         let kind = D3D12_COMMAND_LIST_TYPE_COMPUTE;
         let description = D3D12_COMMAND_QUEUE_DESC { Type: kind, ..Default::default() };
         // SAFETY: as above.
@@ -70,7 +70,7 @@ impl Queue {
     }
 
     /// Starts a recording. Buffers are in the common state.
-    pub(in super::super) fn record(
+    pub(super) fn record(
         &self,
         pipeline: Option<&ID3D12PipelineState>,
     ) -> Result<&ID3D12GraphicsCommandList, Fault> {
@@ -83,7 +83,7 @@ impl Queue {
     }
 
     /// Runs what was recorded, and waits for its end.
-    pub(in super::super) fn execute(&mut self) -> Result<(), Fault> {
+    pub(super) fn execute(&mut self) -> Result<(), Fault> {
         let list = self.list.cast().map_err(failed("QueryInterface"))?;
         self.signaled += 1;
         // SAFETY: the event is signaled when the commands have ended.
@@ -101,14 +101,12 @@ impl Queue {
 }
 
 /// A barrier's resource. The list holds no reference, and the buffers live as long as the process.
-pub(in super::super) fn borrowed(
-    resource: &ID3D12Resource,
-) -> ManuallyDrop<Option<ID3D12Resource>> {
+pub(super) fn borrowed(resource: &ID3D12Resource) -> ManuallyDrop<Option<ID3D12Resource>> {
     // SAFETY: a copy of the pointer, whose reference is never released.
     unsafe { std::mem::transmute_copy(resource) }
 }
 
-pub(in super::super) fn transition(
+pub(super) fn transition(
     resource: &ID3D12Resource,
     before: D3D12_RESOURCE_STATES,
     after: D3D12_RESOURCE_STATES,
@@ -126,7 +124,7 @@ pub(in super::super) fn transition(
     }
 }
 
-pub(in super::super) fn each_after_the_other(resource: &ID3D12Resource) -> D3D12_RESOURCE_BARRIER {
+pub(super) fn each_after_the_other(resource: &ID3D12Resource) -> D3D12_RESOURCE_BARRIER {
     let access = D3D12_RESOURCE_UAV_BARRIER { pResource: borrowed(resource) };
     D3D12_RESOURCE_BARRIER {
         Type: D3D12_RESOURCE_BARRIER_TYPE_UAV,
@@ -136,7 +134,7 @@ pub(in super::super) fn each_after_the_other(resource: &ID3D12Resource) -> D3D12
 }
 
 /// A buffer of `size` bytes, in the state that its heap demands.
-pub(in super::super) fn buffer(
+pub(super) fn buffer(
     device: &ID3D12Device,
     heap: D3D12_HEAP_TYPE,
     size: u64,
@@ -175,7 +173,7 @@ pub(in super::super) fn buffer(
     buffer.ok_or_else(|| Fault::new("CreateCommittedResource returned no buffer"))
 }
 
-pub(in super::super) fn map<T>(buffer: &ID3D12Resource) -> Result<*mut T, Fault> {
+pub(super) fn map<T>(buffer: &ID3D12Resource) -> Result<*mut T, Fault> {
     let mut start = null_mut();
     // SAFETY: the buffer is in memory that can be mapped.
     unsafe { buffer.Map(0, None, Some(&raw mut start)) }.map_err(failed("Map"))?;
@@ -183,10 +181,7 @@ pub(in super::super) fn map<T>(buffer: &ID3D12Resource) -> Result<*mut T, Fault>
 }
 
 /// The first `count` values of a buffer that no submission uses.
-pub(in super::super) fn read<T: Copy>(
-    buffer: &ID3D12Resource,
-    count: usize,
-) -> Result<Vec<T>, Fault> {
+pub(super) fn read<T: Copy>(buffer: &ID3D12Resource, count: usize) -> Result<Vec<T>, Fault> {
     let values = map::<T>(buffer)?;
     // SAFETY: the callers ask for what their buffer has.
     let result = unsafe { std::slice::from_raw_parts(values, count) }.to_vec();
