@@ -105,11 +105,9 @@ impl Report {
                 self.offered.extend(luids(&before));
             }
             // Direct3D lists only the device that it uses if a program names none.
-            let verdict = if matches!(api, Api::D3d11 | Api::D3d12) {
-                self.verdict(&self.offered, &before, &after, Self::lost_all)
-            } else {
-                self.verdict(luids(&before), &before, &after, Self::lost_any)
-            };
+            let is_default = matches!(api, Api::D3d11 | Api::D3d12);
+            let offered = if is_default { &self.offered } else { luids(&before) };
+            let verdict = self.verdict(offered, is_default, &before, &after);
             self.push(api.name(), call, verdict, before, after);
         }
     }
@@ -117,7 +115,7 @@ impl Report {
     /// Compares what the child processes of the program `parent` list.
     pub(crate) fn add_child(&mut self, parent: &str, unfiltered: &[Listed], filtered: &[Listed]) {
         let (before, after) = (of(unfiltered, CALL_OF_CHILDREN), of(filtered, CALL_OF_CHILDREN));
-        let verdict = self.verdict(luids(&before), &before, &after, Self::lost_any);
+        let verdict = self.verdict(luids(&before), false, &before, &after);
         self.push("child", parent, verdict, before, after);
     }
 
@@ -139,18 +137,21 @@ impl Report {
         self.apis.iter().any(|compared| compared.verdict == verdict)
     }
 
-    /// Judges a call that can list the devices `offered`. `lost` returns whether it should list
-    /// more devices of the container.
+    /// Judges a call that can list the devices `offered`, or only one of them, the default.
     fn verdict(
         &self,
         offered: &[i64],
+        is_default: bool,
         before: &Adapters,
         after: &Adapters,
-        lost: fn(own: &[i64], after: &[i64]) -> bool,
     ) -> Verdict {
-        let own: Vec<i64> =
-            offered.iter().filter(|luid| self.allocated.contains(luid)).copied().collect();
-        let has_lost = !luids(before).is_empty() && lost(&own, luids(after));
+        let mut own = offered.iter().filter(|luid| self.allocated.contains(luid));
+        let should_list_more = if is_default {
+            own.next().is_some() && luids(after).is_empty()
+        } else {
+            own.any(|luid| !luids(after).contains(luid))
+        };
+        let has_lost = !luids(before).is_empty() && should_list_more;
         let has_others = !luids(after).iter().all(|luid| self.allocated.contains(luid));
         match (before, after) {
             _ if has_others || has_lost => Verdict::Different,
@@ -161,14 +162,6 @@ impl Report {
             (_, Adapters::Absent(_)) => Verdict::Absent,
             (_, Adapters::Failed(_)) => Verdict::Failed,
         }
-    }
-
-    fn lost_any(own: &[i64], after: &[i64]) -> bool {
-        !own.iter().all(|luid| after.contains(luid))
-    }
-
-    fn lost_all(own: &[i64], after: &[i64]) -> bool {
-        !own.is_empty() && after.is_empty()
     }
 
     /// The exit code of the program: 0, or 1 for a difference.

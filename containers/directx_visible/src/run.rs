@@ -32,7 +32,7 @@ const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
-    let Allocation { allowed, .. } = allocation()?;
+    let (allowed, _) = allocation()?;
     let payload = match payload(&allowed) {
         Ok(mut payload) => {
             payload.flags |= if is_required { REQUIRED } else { 0 };
@@ -54,33 +54,26 @@ fn warn(why: NotFiltered) {
 
 /// Compares what each API lists in an unfiltered and in a filtered process.
 pub(crate) fn check(json: bool) -> Result<u32, Failure> {
-    let Allocation { allowed, adapters } = allocation()?;
+    let (allowed, adapters) = allocation()?;
     let mut payload = payload(&allowed)?;
     // A process that cannot be filtered ends with the reason.
     payload.flags |= REQUIRED;
     let known = known(allowed.as_slice(), adapters.as_deref());
+    // Without the kernel's lists nothing is known to be software.
+    let compared = adapters.is_some().then_some(&*known);
     let program = own_path()?;
     let words = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let mut report = Report::new(allowed.as_slice());
     for api in lists::APIS {
         let mut command = Command::new(&program);
         command.args([LIST, api.name(), &words]);
-        let mut unfiltered = lists_of(&mut command, None).map_err(launch_failure)?;
-        let mut filtered = lists_of(&mut command, Some(&payload)).map_err(launch_failure)?;
-        // Without the kernel's lists nothing is known to be software.
-        if adapters.is_some() {
-            keep(&mut unfiltered, &known);
-            keep(&mut filtered, &known);
-        }
+        let unfiltered = lists_of(&mut command, None, compared).map_err(launch_failure)?;
+        let filtered = lists_of(&mut command, Some(&payload), compared).map_err(launch_failure)?;
         report.add(api, &unfiltered, &filtered);
     }
     for Parent { name, mut command } in parents(&program, &words) {
-        let mut unfiltered = lists_of(&mut command, None).unwrap_or_else(not_started);
-        let mut filtered = lists_of(&mut command, Some(&payload)).unwrap_or_else(not_started);
-        if adapters.is_some() {
-            keep(&mut unfiltered, &known);
-            keep(&mut filtered, &known);
-        }
+        let unfiltered = lists_of(&mut command, None, compared).unwrap_or_else(not_started);
+        let filtered = lists_of(&mut command, Some(&payload), compared).unwrap_or_else(not_started);
         report.add_child(name, &unfiltered, &filtered);
     }
     if json {
@@ -92,12 +85,19 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     Ok(report.exit_code())
 }
 
-/// Returns what `command` lists in a process with the filter of `payload`, or without a filter. A
-/// driver that crashes or hangs ends only that process.
-fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<Listed>, LaunchError> {
+/// Returns which adapters of `compared` the `command` lists in a process with the filter of
+/// `payload`, or without a filter. A driver that crashes or hangs ends only that process.
+fn lists_of(
+    command: &mut Command,
+    payload: Option<&Payload>,
+    compared: Option<&[i64]>,
+) -> Result<Vec<Listed>, LaunchError> {
     command.creation_flags(CREATE_SUSPENDED.0);
     let ended = child::supervise(command, LIMIT, |child| launch::run(child, payload))?;
-    if let Some(lists) = ended.result() {
+    if let Some(mut lists) = ended.result::<Vec<Listed>>() {
+        if let Some(compared) = compared {
+            keep(&mut lists, compared);
+        }
         return Ok(lists);
     }
     let code = ended.status.and_then(|status| status.code());
@@ -141,15 +141,9 @@ pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
     0
 }
 
-/// The container's devices, and the adapters that Windows lists.
-struct Allocation {
-    allowed: AllowedLuids,
-    /// `None` if Windows lists nothing.
-    adapters: Option<Vec<i64>>,
-}
-
-/// The container's devices, of which at least one exists.
-fn allocation() -> Result<Allocation, Failure> {
+/// The container's devices, of which at least one exists, and the adapters that Windows lists;
+/// `None` if it lists nothing.
+fn allocation() -> Result<(AllowedLuids, Option<Vec<i64>>), Failure> {
     let allowed = allocated().map_err(|error| unknown(&error))?;
     let adapters = allocatable();
     // If Windows does not list its adapters, there is nothing to compare.
@@ -162,7 +156,7 @@ fn allocation() -> Result<Allocation, Failure> {
             );
         }
     }
-    Ok(Allocation { allowed, adapters })
+    Ok((allowed, adapters))
 }
 
 /// The payload for a filter that can be loaded.
