@@ -8,7 +8,7 @@ use lexopt::{Arg, Parser};
 use crate::allocation::{VARIABLE, allocated};
 use crate::api::Api;
 use crate::failure::{Failure, USAGE};
-use crate::help::{FLAGS, Flag};
+use crate::help::names;
 use crate::measure::Effort;
 use crate::verdict::Demands;
 use crate::visibility::Expected;
@@ -97,7 +97,7 @@ fn usage(message: String) -> Failure {
 
 fn unknown_option(name: &str) -> Failure {
     let mut failure = usage(format!("unknown option `{name}`"));
-    if let Some(near) = nearest(name, FLAGS.iter().map(Flag::name)) {
+    if let Some(near) = nearest(name, names()) {
         failure.hint = format!("did you mean `{near}`?");
     }
     failure
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_help_is_known() {
-        for name in FLAGS.iter().map(Flag::name) {
+        for name in names() {
             let error = request(&[name, "1"]).err();
             assert!(
                 !error.is_some_and(|error| error.message.starts_with("unknown option")),

@@ -4,42 +4,31 @@ use std::fmt::Write as _;
 
 use crate::api::Api;
 
-/// An option of the program.
-pub(crate) struct Flag {
-    /// The option with its value, as in the help.
-    usage: &'static str,
-    about: &'static str,
-}
-
-/// Every option, in the order of the help.
-pub(crate) const FLAGS: [Flag; 7] = [
-    Flag { usage: "--output <text|json>", about: "Output format; default `text`" },
-    Flag { usage: "--allow-software", about: "Accept devices that the CPU emulates" },
-    Flag {
-        usage: "--expect[=<ALLOCATED>]",
-        about: "Compare the visible adapters with the allocated ones: a number, or LUIDs separated \
-                by commas; without a value, those in the variables `DIRECTX_VISIBLE_DEVICES_*` and \
-                `DIRECTX_VISIBLE_DEVICES`",
-    },
-    Flag {
-        usage: "--burn <SECONDS>",
-        about: "Keep the devices of each API busy for this time, at most a day, and verify every \
-                result",
-    },
-    Flag {
-        usage: "--time-limit <SECONDS>",
-        about: "Time limit for each API, in addition to `--burn`, at most an hour; default 30",
-    },
-    Flag { usage: "--help", about: "Print help" },
-    Flag { usage: "--version", about: "Print version" },
+/// Every option with its value, and its meaning, in the order of the help.
+const FLAGS: [(&str, &str); 7] = [
+    ("--output <text|json>", "Output format; default `text`"),
+    ("--allow-software", "Accept devices that the CPU emulates"),
+    (
+        "--expect[=<ALLOCATED>]",
+        "Compare the visible adapters with the allocated ones: a number, or LUIDs separated \
+         by commas; without a value, those in the variables `DIRECTX_VISIBLE_DEVICES_*` and \
+         `DIRECTX_VISIBLE_DEVICES`",
+    ),
+    (
+        "--burn <SECONDS>",
+        "Keep the devices of each API busy for this time, at most a day, and verify every result",
+    ),
+    (
+        "--time-limit <SECONDS>",
+        "Time limit for each API, in addition to `--burn`, at most an hour; default 30",
+    ),
+    ("--help", "Print help"),
+    ("--version", "Print version"),
 ];
 
-impl Flag {
-    /// The name of the option, such as `--burn`.
-    pub(crate) fn name(&self) -> &'static str {
-        let end = self.usage.find([' ', '[']).unwrap_or(self.usage.len());
-        &self.usage[..end]
-    }
+/// The names of the options, such as `--burn`.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FLAGS.into_iter().map(|(usage, _)| usage.split([' ', '[']).next().unwrap_or(usage))
 }
 
 const ABOUT: &str = "Test every GPU API, verify the results and report what works";
@@ -69,8 +58,8 @@ pub(crate) fn text() -> String {
         let _ = writeln!(text, "  {:<8} {}", api.name(), api.about());
     }
     text.push_str("\nOptions:\n");
-    for flag in &FLAGS {
-        let _ = writeln!(text, "  {}\n      {}", flag.usage, flag.about);
+    for (usage, about) in FLAGS {
+        let _ = writeln!(text, "  {usage}\n      {about}");
     }
     text + "\n" + EXAMPLES
 }
@@ -84,8 +73,8 @@ pub fn reference() -> String {
          | `[API]...` | {APIS} ({}) |\n",
         names.join(", ")
     );
-    for flag in &FLAGS {
-        let _ = writeln!(text, "| `{}` | {} |", flag.usage.replace('|', "\\|"), flag.about);
+    for (usage, about) in FLAGS {
+        let _ = writeln!(text, "| `{}` | {about} |", usage.replace('|', "\\|"));
     }
     text.push_str("\n| API | Test |\n|---|---|\n");
     for api in Api::all() {
