@@ -4,8 +4,6 @@
 #[cfg(windows)]
 mod d3dkmt;
 #[cfg(windows)]
-mod direct3d;
-#[cfg(windows)]
 mod dxcore;
 #[cfg(windows)]
 mod dxgi;
@@ -68,8 +66,8 @@ pub fn list(api: Api, known: &[i64]) -> Vec<Listed> {
         Api::D3dkmt => d3dkmt::list(known),
         Api::Dxgi => dxgi::list(known),
         Api::Dxcore => dxcore::list(known),
-        Api::D3d11 => vec![listed("D3D11CreateDevice without adapter", direct3d::d3d11())],
-        Api::D3d12 => vec![listed("D3D12CreateDevice without adapter", direct3d::d3d12())],
+        Api::D3d11 => vec![listed("D3D11CreateDevice without adapter", dxgi::d3d11())],
+        Api::D3d12 => vec![listed("D3D12CreateDevice without adapter", dxgi::d3d12())],
         Api::Vulkan => vec![listed("vkEnumeratePhysicalDevices", tested(api))],
         Api::Opencl => vec![listed("clGetDeviceIDs", tested(api))],
         _ => vec![listed("cuDeviceGetCount", tested(api))],
