@@ -18,13 +18,9 @@ use crate::library::Loaded;
 use crate::outcome::Fault;
 use crate::session::Refusal;
 
-pub(super) fn list(known: &[i64]) -> Vec<Listed> {
-    let library = Loaded::open(Api::Dxgi, dxgi::NAMES);
-    let factory: IDXGIFactory1 =
-        match library.and_then(|library| Ok(factory(library, dxgi::FACTORY)?)) {
-            Ok(factory) => factory,
-            Err(refusal) => return vec![listed(dxgi::FACTORY, Err(refusal))],
-        };
+pub(super) fn list(known: &[i64]) -> Result<Vec<Listed>, Refusal> {
+    let library = Loaded::open(Api::Dxgi, dxgi::NAMES)?;
+    let factory: IDXGIFactory1 = factory(library, dxgi::FACTORY)?;
     // SAFETY: here and below, the factory is a live object, and an index out of range is an
     // error.
     let first = each(|n| unsafe { factory.EnumAdapters(n) });
@@ -45,12 +41,12 @@ pub(super) fn list(known: &[i64]) -> Vec<Listed> {
         // SAFETY: as above.
         each(|n| unsafe { factory.EnumAdapterByGpuPreference(n, preference) })
     });
-    vec![
+    Ok(vec![
         listed("IDXGIFactory::EnumAdapters", first),
         listed("IDXGIFactory1::EnumAdapters1", first1),
         listed("IDXGIFactory4::EnumAdapterByLuid", by_luid),
         listed("IDXGIFactory6::EnumAdapterByGpuPreference", by_preference),
-    ]
+    ])
 }
 
 /// The interface of a newer Windows.
