@@ -107,7 +107,7 @@ fn usage(message: &str) -> Failure {
     Failure::new(USAGE, message, USAGE_HINT)
 }
 
-fn no_command() -> Failure {
+pub(crate) fn no_command() -> Failure {
     let hint = "write it after `--`, as in directx-visible -- C:\\app\\server.exe";
     Failure::new(USAGE, "no command given", hint)
 }

@@ -42,12 +42,6 @@ impl From<io::Error> for LaunchError {
     }
 }
 
-impl From<windows::core::Error> for LaunchError {
-    fn from(error: windows::core::Error) -> LaunchError {
-        LaunchError::System(error.into())
-    }
-}
-
 /// Runs the program of a raw `command_line` with the filter of `payload`, unfiltered if there is
 /// none, and returns its exit code. `not_filtered` is called with the reason if it runs unfiltered
 /// in spite of a payload.
@@ -60,7 +54,7 @@ pub(crate) fn launch(
     let process = HANDLE(owned.as_raw_handle());
     // The job ends the program and its children when this process ends, even if it is terminated.
     let _job = new_job(process);
-    forward_events(process)?;
+    forward_events(process).map_err(io::Error::from)?;
     if let Some(payload) = payload
         && let Err(why) = filter(process.0, payload)
     {
@@ -78,7 +72,7 @@ pub(crate) fn launch(
     }
     let mut code = 0;
     // SAFETY: the handle is open, and the place is a local variable.
-    unsafe { GetExitCodeProcess(process, &raw mut code) }?;
+    unsafe { GetExitCodeProcess(process, &raw mut code) }.map_err(io::Error::from)?;
     Ok(code)
 }
 

@@ -26,14 +26,12 @@ mod parents;
 #[cfg(windows)]
 mod run;
 
-use std::process::ExitCode;
-
 #[cfg(not(windows))]
 use gpu_probe::failure::Failure;
 
 use crate::arguments::Request;
 
-fn main() -> ExitCode {
+fn main() {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let result = match arguments::parse(&words) {
         Ok(Request::Help) => {
@@ -69,13 +67,6 @@ fn main() -> ExitCode {
         eprintln!("{failure}");
         failure.code.into()
     });
-    exit(code)
-}
-
-/// Ends this process with a code of 32 bits, as Windows has them.
-fn exit(code: u32) -> ExitCode {
-    if let Ok(code) = u8::try_from(code) {
-        return ExitCode::from(code);
-    }
+    // Codes of Windows have 32 bits.
     std::process::exit(code.cast_signed())
 }

@@ -10,18 +10,12 @@ use gpu_probe::Api;
 use crate::arguments::LIST;
 use crate::filter_file::system_folder;
 
-/// A program that starts a child process.
-pub(crate) struct Parent {
-    pub(crate) name: &'static str,
-    pub(crate) command: Command,
-}
-
 /// The exit code of a child process that cannot list anything, but has run.
 pub(crate) const RAN: i32 = 0x5A5A;
 
-/// Programs that start `program` with the hidden option that lists the adapters, given the LUIDs
+/// The names and commands of programs that start `program` with the hidden option that lists the adapters, given the LUIDs
 /// `known`. The last one starts another 32-bit program: a 32-bit process cannot filter a 64-bit one.
-pub(crate) fn parents(program: &Path, known: &str) -> [Parent; 4] {
+pub(crate) fn parents(program: &Path, known: &str) -> [(&'static str, Command); 4] {
     let program = program.display().to_string();
     let list = format!("{LIST} {} {known}", Api::D3dkmt.name());
     let system = system_folder().unwrap_or_default();
@@ -35,10 +29,10 @@ pub(crate) fn parents(program: &Path, known: &str) -> [Parent; 4] {
         program.replace('\'', "''")
     );
     [
-        Parent { name: "cmd.exe", command: cmd("cmd.exe", &format!("\"{program}\" {list}")) },
-        Parent { name: "powershell.exe (.NET)", command: powershell("powershell.exe", &script) },
-        Parent { name: "pwsh.exe (.NET)", command: powershell("pwsh.exe", &script) },
-        Parent { name: "cmd.exe (32-bit)", command: cmd(&cmd_32, &exit) },
+        ("cmd.exe", cmd("cmd.exe", &format!("\"{program}\" {list}"))),
+        ("powershell.exe (.NET)", powershell("powershell.exe", &script)),
+        ("pwsh.exe (.NET)", powershell("pwsh.exe", &script)),
+        ("cmd.exe (32-bit)", cmd(&cmd_32, &exit)),
     ]
 }
 

@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use gpu_probe::failure::{Failure, USAGE};
+use gpu_probe::failure::Failure;
 use gpu_probe::lists::{self, Adapters, Listed, allocatable};
 use gpu_probe::{Api, allocation::allocated, child};
 use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
 use windows::Win32::System::Threading::CREATE_SUSPENDED;
 
 use crate::allocation::{list as shown, missing, unknown};
-use crate::arguments::LIST;
+use crate::arguments::{LIST, no_command};
 use crate::check::{Report, keep, known, one};
 use crate::command_line::after_dashes;
 use crate::console::raw_command_line;
 use crate::exit_codes::{NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER};
 use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
 use crate::launch::{self, LaunchError, launch};
-use crate::parents::{Parent, RAN, parents};
+use crate::parents::{RAN, parents};
 
 /// How long a process that lists may take: drivers start in seconds.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -71,7 +71,7 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
         let filtered = lists_of(&mut command, Some(&payload), compared).map_err(launch_failure)?;
         report.add(api, &unfiltered, &filtered);
     }
-    for Parent { name, mut command } in parents(&program, &words) {
+    for (name, mut command) in parents(&program, &words) {
         let unfiltered = lists_of(&mut command, None, compared).unwrap_or_else(not_started);
         let filtered = lists_of(&mut command, Some(&payload), compared).unwrap_or_else(not_started);
         report.add_child(name, &unfiltered, &filtered);
@@ -229,8 +229,4 @@ fn reason(why: NotFiltered) -> String {
 
 fn system_failure(error: &io::Error) -> Failure {
     Failure::new(OTHER, format!("a function of Windows failed: {error}"), "report this as a defect")
-}
-
-fn no_command() -> Failure {
-    Failure::new(USAGE, "no command given", "write it after `--`")
 }

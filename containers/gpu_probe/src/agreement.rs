@@ -30,16 +30,12 @@ pub(crate) fn differences(outcomes: &[(Api, &Outcome)]) -> Vec<Difference> {
     let all: BTreeSet<i64> = lists.iter().flat_map(|(_, luids)| luids).copied().collect();
     let mut differences = Vec::new();
     for luid in all {
-        let mut difference = Difference { luid, listed_by: Vec::new(), not_listed_by: Vec::new() };
-        for (api, luids) in &lists {
-            if luids.contains(&luid) {
-                difference.listed_by.push(api.name());
-            } else {
-                difference.not_listed_by.push(api.name());
-            }
-        }
-        if !difference.not_listed_by.is_empty() {
-            differences.push(difference);
+        let (with, without): (Vec<_>, Vec<_>) =
+            lists.iter().partition(|(_, luids)| luids.contains(&luid));
+        if !without.is_empty() {
+            let [listed_by, not_listed_by] =
+                [with, without].map(|lists| lists.iter().map(|(api, _)| api.name()).collect());
+            differences.push(Difference { luid, listed_by, not_listed_by });
         }
     }
     differences

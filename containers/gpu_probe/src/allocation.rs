@@ -12,22 +12,14 @@ pub const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// Why the container's devices are not known.
 #[derive(Error, Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the messages say what they are")]
 pub enum AllocationError {
-    /// No variable lists devices.
     #[error("{VARIABLE} is not set")]
     Missing,
-    /// The variable with this name has no value.
     #[error("{0} is empty")]
     Empty(String),
-    /// A variable has something other than numbers and commas.
     #[error("{name} has `{}`, which is not a LUID", word.escape_debug())]
-    Malformed {
-        /// The name of the variable.
-        name: String,
-        /// The word that is not a LUID.
-        word: String,
-    },
-    /// The variables name more devices than [`AllowedLuids`] can have.
+    Malformed { name: String, word: String },
     #[error("the variables name more than 64 devices")]
     TooMany,
 }

@@ -1,15 +1,9 @@
 //! The version of a library's file, on Windows from its version resource, elsewhere from its name.
 #![cfg_attr(windows, allow(unsafe_code, reason = "reads version resources with version.dll"))]
 
-/// The version of the file at `path`.
+/// The version in a path such as `/usr/lib/libcuda.so.550.54`.
 #[cfg(not(windows))]
 pub(crate) fn read(path: &str) -> Option<String> {
-    in_name(path)
-}
-
-/// The version in a name such as `libcuda.so.550.54`.
-#[cfg(any(not(windows), test))]
-fn in_name(path: &str) -> Option<String> {
     let (_, version) = path.rsplit_once(".so.")?;
     let is_version = version.starts_with(|c: char| c.is_ascii_digit()) && !version.contains('/');
     is_version.then(|| version.to_owned())
@@ -67,11 +61,12 @@ crate::library::functions! {
 mod tests {
     use super::*;
 
+    #[cfg(not(windows))]
     #[test]
     fn names_contain_versions() {
-        assert_eq!(in_name("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
-        assert_eq!(in_name("/usr/lib/libx.so"), None);
-        assert_eq!(in_name("/usr/a.so.1/libx.so"), None);
+        assert_eq!(read("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
+        assert_eq!(read("/usr/lib/libx.so"), None);
+        assert_eq!(read("/usr/a.so.1/libx.so"), None);
     }
 
     /// Wine's libraries have version resources too.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::outcome::{Fault, Measurement};
-use crate::workload::mix;
+use crate::workload::{self, mix};
 
 /// The input and the output of each layer: one image with its channels, height and width.
 pub(crate) const VALUES_SHAPE: [u32; 4] = [1, 8, 32, 32];
@@ -77,25 +77,13 @@ fn pixel(values: &[f32], filters: &[f32], y: usize, x: usize) -> f32 {
 pub(crate) fn verify(result: &[f32]) -> Result<(), Fault> {
     let expected = expected();
     let allowed = expected.iter().fold(0.0, |a: f32, b| a.max(*b)) / 100.0;
-    let mut wrong = Vec::new();
-    for (index, (found, right)) in result.iter().zip(expected).enumerate() {
-        let difference = (found - right).abs();
-        if difference > allowed || difference.is_nan() {
-            wrong.push((index, found, right));
-        }
-    }
-    if let Some((index, found, right)) = wrong.first() {
-        let count = wrong.len();
-        return Err(Fault::new(format!(
-            "wrong result: {count} of {VALUES} values differ; value {index} is {found} instead of {right}"
-        ))
-        .hint("check the device's memory and driver: the device computes, but not correctly"));
-    }
-    if result.len() != expected.len() {
-        let message = format!("wrong result: {} values instead of {VALUES}", result.len());
-        return Err(Fault::new(message));
-    }
-    Ok(())
+    workload::compare(
+        "value",
+        result,
+        expected,
+        |found, right| (found - right).abs() <= allowed,
+        f32::to_string,
+    )
 }
 
 /// The latencies that 50, 90 and 99 percent of the runs do not exceed.

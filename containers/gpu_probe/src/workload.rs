@@ -45,14 +45,14 @@ pub(crate) fn expected() -> &'static [u32] {
 
 /// Compares a device's result with the CPU's.
 pub(crate) fn verify(result: &[u32]) -> Result<(), Fault> {
-    compare(result, expected())
+    compare_words(result, expected())
 }
 
 /// Compares a device's points in the quarter of a circle with the CPU's. The words of each step
 /// are the points of a thread: two coordinates of 15 bits.
 pub(crate) fn verify_hits(hits: &[u32]) -> Result<(), Fault> {
     let expected: Vec<u32> = (1..=GROUP * GROUPS).map(count_hits).collect();
-    compare(hits, &expected)
+    compare_words(hits, &expected)
 }
 
 /// The number of a thread's points that are in the quarter of a circle.
@@ -72,18 +72,30 @@ pub(crate) fn pi(hits: &[u32]) -> f64 {
     4.0 * hits / (f64::from(GROUP * GROUPS) * f64::from(ROUNDS))
 }
 
-fn compare(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
-    if result.len() != expected.len() {
-        let (found, wanted) = (result.len(), expected.len());
-        return Err(Fault::new(format!("wrong result: {found} words instead of {wanted}")));
+fn compare_words(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
+    compare("word", result, expected, u32::eq, |word| format!("{word:#010x}"))
+}
+
+/// Compares a device's values, each a `noun`, with the `expected` ones.
+pub(crate) fn compare<T>(
+    noun: &str,
+    result: &[T],
+    expected: &[T],
+    is_right: impl Fn(&T, &T) -> bool,
+    shown: impl Fn(&T) -> String,
+) -> Result<(), Fault> {
+    let (length, total) = (result.len(), expected.len());
+    if length != total {
+        return Err(Fault::new(format!("wrong result: {length} {noun}s instead of {total}")));
     }
-    let wrong: Vec<_> =
-        result.iter().zip(expected).enumerate().filter(|(_, (a, b))| a != b).collect();
-    let Some((index, (found, wanted))) = wrong.first() else { return Ok(()) };
+    let pairs = result.iter().zip(expected).enumerate();
+    let wrong: Vec<_> = pairs.filter(|(_, (found, right))| !is_right(found, right)).collect();
+    let Some((index, (found, right))) = wrong.first() else { return Ok(()) };
     Err(Fault::new(format!(
-        "wrong result: {} of {WORDS} words differ; word {index} is {found:#010x} instead of \
-         {wanted:#010x}",
-        wrong.len()
+        "wrong result: {} of {total} {noun}s differ; {noun} {index} is {} instead of {}",
+        wrong.len(),
+        shown(found),
+        shown(right)
     ))
     .hint("check the device's memory and driver: the device computes, but not correctly"))
 }

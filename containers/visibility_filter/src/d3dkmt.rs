@@ -12,11 +12,8 @@ const COMPUTE_ONLY: u32 = 1 << 11;
 /// Windows does not report counts as hardware that computes or renders.
 #[must_use]
 pub fn is_visible(allowed: &AllowedLuids, luid: i64, kind: Option<u32>) -> bool {
-    allowed.contains(luid) || kind.is_some_and(|kind| !is_allocatable(kind))
-}
-
-fn is_allocatable(kind: u32) -> bool {
-    kind & SOFTWARE == 0 && kind & (RENDER | COMPUTE_ONLY) != 0
+    allowed.contains(luid)
+        || kind.is_some_and(|kind| kind & SOFTWARE != 0 || kind & (RENDER | COMPUTE_ONLY) == 0)
 }
 
 /// Moves the adapters that are visible to the start of `list`, in their order, and returns

@@ -34,20 +34,13 @@ pub(crate) enum HookError {
     Refused(Status),
 }
 
-/// A function that can be hooked.
-#[derive(Clone, Copy)]
-struct Prepared {
-    address: usize,
-    /// The jump to the relay.
-    jump: [u8; 5],
-}
-
 /// The most functions of a set.
 const MOST: usize = crate::state::ADAPTER_FUNCTIONS;
 
 /// Functions that are ready to be hooked.
 pub(crate) struct Set {
-    functions: [Option<Prepared>; MOST],
+    /// The address of each function, and the jump to its relay.
+    functions: [Option<(usize, [u8; 5])>; MOST],
     /// The functions as they were before; 0 for those that do not exist.
     pub(crate) trampolines: [usize; MOST],
 }
@@ -81,7 +74,7 @@ impl Set {
             if let (Some(function), Some(place)) =
                 (set.functions.get_mut(n), set.trampolines.get_mut(n))
             {
-                *function = Some(Prepared { address, jump });
+                *function = Some((address, jump));
                 *place = relay + TRAMPOLINE;
             }
         }
@@ -97,7 +90,7 @@ impl Set {
     /// Hooks the functions.
     pub(crate) fn install(&self) -> Result<(), HookError> {
         let memory = Memory(nt::CURRENT_PROCESS);
-        for Prepared { address, jump } in self.functions.iter().flatten() {
+        for (address, jump) in self.functions.iter().flatten() {
             let access = nt::PAGE_EXECUTE_READWRITE;
             memory.overwrite(*address, jump, access).map_err(HookError::Refused)?;
         }

@@ -2,28 +2,19 @@
 
 /// Why a process is not filtered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "`NotFiltered::reason` says what they are")]
 pub enum NotFiltered {
-    /// The program is neither for x86-64 nor for x86.
     OtherArchitecture,
-    /// The process is a 32-bit program, and the filter for 32-bit programs is missing.
     No32BitFilter,
-    /// A 32-bit program starts a 64-bit one, whose memory it cannot access.
     StartedBy32Bit,
-    /// The process is a program of .NET Framework.
     Managed,
-    /// The process accepts only libraries that Microsoft or its store signed.
     SignedOnly,
-    /// The process accepts only libraries with Control Flow Guard.
     StrictGuard,
-    /// The process accepts only libraries with CET shadow stacks.
     StrictShadowStack,
-    /// The headers or the import table of the program cannot be read.
     UnusualProgram,
-    /// The process runs in an `AppContainer`, which the filter's file does not admit.
     AppContainer,
-    /// The filter's file does not exist, or cannot be read.
     FilterUnreadable,
-    /// Windows refused an access to the process, with this NTSTATUS.
+    /// With this NTSTATUS.
     Refused(i32),
 }
 

@@ -19,24 +19,11 @@ const VERSION_MISMATCH: i32 = 18;
 /// `NVML_DEVICE_NAME_V2_BUFFER_SIZE`.
 const NAME_SIZE: usize = 96;
 
-/// `nvmlMemory_t`, in bytes.
-#[repr(C)]
-#[derive(Default)]
-struct Memory {
-    total: u64,
-    free: u64,
-    used: u64,
-}
-
-/// `nvmlUtilization_t`, in percent.
-#[repr(C)]
-#[derive(Default)]
-struct Utilization {
-    gpu: u32,
-    memory: u32,
-}
-
 type Device = *mut c_void;
+/// `nvmlMemory_t`: the total, free and used bytes.
+type Memory = [u64; 3];
+/// `nvmlUtilization_t`: the percentages of time in which the GPU and its memory were busy.
+type Utilization = [u32; 2];
 
 functions! {
     /// The functions of `nvml.h` that the test needs.
@@ -100,18 +87,19 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
     let mut memory = Memory::default();
     // SAFETY: this version of the function writes this structure.
     let has_memory = unsafe { (functions.memory)(device, &raw mut memory) } == 0;
+    let [total, _, in_use] = memory;
     let info = DeviceInfo {
         name: name.unwrap_or_else(|| format!("device {index}")),
         kind: Kind::Hardware,
         luid: None,
         driver,
-        memory_bytes: has_memory.then_some(memory.total),
+        memory_bytes: has_memory.then_some(total),
     };
     let mut values = Vec::new();
     if has_memory {
         values.push(Measurement::new(
             "memory in use",
-            f64::from(u32::try_from(memory.used >> 20).unwrap_or(u32::MAX)),
+            f64::from(u32::try_from(in_use >> 20).unwrap_or(u32::MAX)),
             "MiB",
         ));
     }
@@ -125,8 +113,9 @@ fn load(functions: Functions, device: Device) -> Vec<Measurement> {
     let mut used = Utilization::default();
     // SAFETY: writes one structure.
     if unsafe { (functions.utilization)(device, &raw mut used) } == 0 {
-        values.push(Measurement::new("GPU utilization", used.gpu.into(), "%"));
-        values.push(Measurement::new("memory utilization", used.memory.into(), "%"));
+        let [gpu, memory] = used;
+        values.push(Measurement::new("GPU utilization", gpu.into(), "%"));
+        values.push(Measurement::new("memory utilization", memory.into(), "%"));
     }
     let mut processes = 0;
     // SAFETY: with no room for processes, the function only counts them.

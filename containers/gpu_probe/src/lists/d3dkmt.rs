@@ -20,11 +20,8 @@ use crate::session::Refusal;
 /// `IncludeComputeOnly` and `IncludeDisplayOnly` of `D3DKMT_ENUMADAPTERS_FILTER`.
 const EVERY_ADAPTER: u64 = 0b11;
 
-pub(super) fn list(known: &[i64]) -> Vec<Listed> {
-    let gdi = match Loaded::open(Api::D3dkmt, NAMES) {
-        Ok(gdi) => gdi,
-        Err(refusal) => return vec![listed("D3DKMTEnumAdapters", Err(refusal))],
-    };
+pub(super) fn list(known: &[i64]) -> Result<Vec<Listed>, Refusal> {
+    let gdi = Loaded::open(Api::D3dkmt, NAMES)?;
     let kernel = Kernel(gdi);
     let mut found = Vec::new();
     let mut luids = known.to_vec();
@@ -42,7 +39,7 @@ pub(super) fn list(known: &[i64]) -> Vec<Listed> {
     let from_name = opener(&kernel, name).and_then(with_interfaces);
     let from_luid = listed("D3DKMTOpenAdapterFromLuid", open_luids(&kernel, &luids));
     found.extend([from_luid, listed(hdc, from_hdc), listed(name, from_name)]);
-    found
+    Ok(found)
 }
 
 /// The LUIDs of the adapters that can be allocated, of all lists of the kernel: neither

@@ -21,13 +21,9 @@ const ATTRIBUTES: [(GUID, &str); 3] = [
     (DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, "CreateAdapterList(D3D12_CORE_COMPUTE)"),
 ];
 
-pub(super) fn list(known: &[i64]) -> Vec<Listed> {
-    let library = Loaded::open(Api::Dxcore, dxcore::NAMES);
-    let factory: IDXCoreAdapterFactory =
-        match library.and_then(|library| Ok(factory(library, dxcore::FACTORY)?)) {
-            Ok(factory) => factory,
-            Err(refusal) => return vec![listed(dxcore::FACTORY, Err(refusal))],
-        };
+pub(super) fn list(known: &[i64]) -> Result<Vec<Listed>, Refusal> {
+    let library = Loaded::open(Api::Dxcore, dxcore::NAMES)?;
+    let factory: IDXCoreAdapterFactory = factory(library, dxcore::FACTORY)?;
     let by_attribute = ATTRIBUTES.into_iter().map(|(attribute, call)| {
         let adapters = with_attribute(&factory, attribute).map_err(Refusal::from);
         listed(call, adapters.map(|adapters| adapters.iter().map(luid).collect()))
@@ -38,5 +34,5 @@ pub(super) fn list(known: &[i64]) -> Vec<Listed> {
         unsafe { factory.GetAdapterByLuid::<IDXCoreAdapter>(&raw const luid) }.ok()
     });
     let opened = opened.map(|adapter| luid(&adapter)).collect();
-    by_attribute.chain([listed("GetAdapterByLuid", Ok(opened))]).collect()
+    Ok(by_attribute.chain([listed("GetAdapterByLuid", Ok(opened))]).collect())
 }

@@ -4,8 +4,6 @@
 #[cfg(windows)]
 mod d3dkmt;
 #[cfg(windows)]
-mod direct3d;
-#[cfg(windows)]
 mod dxcore;
 #[cfg(windows)]
 mod dxgi;
@@ -64,16 +62,18 @@ pub enum Adapters {
 #[cfg(windows)]
 #[must_use]
 pub fn list(api: Api, known: &[i64]) -> Vec<Listed> {
-    match api {
-        Api::D3dkmt => d3dkmt::list(known),
-        Api::Dxgi => dxgi::list(known),
-        Api::Dxcore => dxcore::list(known),
-        Api::D3d11 => vec![listed("D3D11CreateDevice without adapter", direct3d::d3d11())],
-        Api::D3d12 => vec![listed("D3D12CreateDevice without adapter", direct3d::d3d12())],
-        Api::Vulkan => vec![listed("vkEnumeratePhysicalDevices", tested(api))],
-        Api::Opencl => vec![listed("clGetDeviceIDs", tested(api))],
-        _ => vec![listed("cuDeviceGetCount", tested(api))],
-    }
+    let (first, lists) = match api {
+        Api::D3dkmt => ("D3DKMTEnumAdapters", d3dkmt::list(known)),
+        Api::Dxgi => ("CreateDXGIFactory1", dxgi::list(known)),
+        Api::Dxcore => ("DXCoreCreateAdapterFactory", dxcore::list(known)),
+        Api::D3d11 => return vec![listed("D3D11CreateDevice without adapter", dxgi::d3d11())],
+        Api::D3d12 => return vec![listed("D3D12CreateDevice without adapter", dxgi::d3d12())],
+        Api::Vulkan => return vec![listed("vkEnumeratePhysicalDevices", tested(api))],
+        Api::Opencl => return vec![listed("clGetDeviceIDs", tested(api))],
+        _ => return vec![listed("cuDeviceGetCount", tested(api))],
+    };
+    // Without the library or its object, no list can be read.
+    lists.unwrap_or_else(|refusal| vec![listed(first, Err(refusal))])
 }
 
 /// The LUID of each device; `None` for a device without one.
