@@ -26,7 +26,6 @@ use devices::{Catalog, DeviceSet, Moment};
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};
-use crate::plugin_status::PluginStatus;
 use crate::reporter::Reporter;
 
 pub use arguments::command;
@@ -60,10 +59,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let cordons = Some(cordon_file::path_in(&directory));
-    let plugin = Some(PluginStatus::new(directory));
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
     let taint = line.startup_taint.clone();
-    let reporter = Reporter::new(client, line.gfd_labels, taint, plugin, cordons.clone());
+    let reporter = Reporter::new(client, line.gfd_labels, taint, Some(directory));
     configuration::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
@@ -114,7 +112,7 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
     let (_devices, sets) = watch::channel(Some(devices));
-    Box::pin(Reporter::new(client, false, None, None, None).run(sets, status)).await;
+    Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
 }
 
 /// `--print`.

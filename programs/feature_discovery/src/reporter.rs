@@ -50,10 +50,8 @@ pub(crate) struct Reporter {
     gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     startup_taint: Option<String>,
-    /// The plugin on this node.
-    plugin: Option<PluginStatus>,
-    /// The file by which the plugin gets the devices in the node's annotation.
-    cordons: Option<PathBuf>,
+    /// The directory of the plugin on this node.
+    plugin: Option<PathBuf>,
     requests: Requests,
     /// What the loops share.
     state: watch::Sender<State>,
@@ -83,17 +81,16 @@ struct Attempts {
 
 impl Reporter {
     /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices. `plugin` reports the pods that use a driver which was replaced. `cordons`
-    /// is the file for the devices that the node's annotation takes out of service.
+    /// pods can use the devices. The plugin with the directory `plugin` reports the pods that use a driver
+    /// which was replaced, and gets the devices that the node's annotation takes out of service.
     pub(crate) fn new(
         client: Client,
         gfd_labels: bool,
         startup_taint: Option<String>,
-        plugin: Option<PluginStatus>,
-        cordons: Option<PathBuf>,
+        plugin: Option<PathBuf>,
     ) -> Reporter {
         let (requests, state) = (Requests::new(), watch::Sender::new(State::new()));
-        Reporter { client, gfd_labels, startup_taint, plugin, cordons, requests, state }
+        Reporter { client, gfd_labels, startup_taint, plugin, requests, state }
     }
 
     /// The counters of its requests.
@@ -104,17 +101,16 @@ impl Reporter {
     /// Runs without an end. `sets` has the devices once they are known, and `config_status` says what
     /// becomes of the configurations.
     pub(crate) async fn run(
-        mut self,
+        self,
         sets: watch::Receiver<Option<Arc<DeviceSet>>>,
         config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
-        let plugin = self.plugin.take();
         // A loop for each, so that an answer that takes long delays nothing else.
         tokio::select! {
             biased;
             never = self.follow_devices(sets) => never,
             never = self.follow_config(config_status) => never,
-            never = self.follow_plugin(plugin) => never,
+            never = self.follow_plugin() => never,
             never = self.follow_node() => never,
             never = self.write_node(Purpose::Labels) => never,
             never = self.write_node(Purpose::Condition) => never,
@@ -151,8 +147,9 @@ impl Reporter {
         }
     }
 
-    async fn follow_plugin(&self, plugin: Option<PluginStatus>) -> Infallible {
-        let Some(mut plugin) = plugin else { return std::future::pending().await };
+    async fn follow_plugin(&self) -> Infallible {
+        let Some(directory) = &self.plugin else { return std::future::pending().await };
+        let mut plugin = PluginStatus::new(directory.clone());
         loop {
             for container in plugin.next().await {
                 self.state.send_modify(|state| state.events.add_outdated(&container));
@@ -241,7 +238,8 @@ impl Reporter {
     /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as the node
     /// is not known.
     async fn write_cordons(&self) -> Infallible {
-        let Some(file) = &self.cordons else { return std::future::pending().await };
+        let Some(directory) = &self.plugin else { return std::future::pending().await };
+        let file = cordon_file::path_in(directory);
         let mut state = self.state.subscribe();
         let mut failures = RepeatedText::default();
         loop {
@@ -250,7 +248,7 @@ impl Reporter {
                 changed(&mut state).await;
                 continue;
             };
-            match cordon_file::write(file, &devices) {
+            match cordon_file::write(&file, &devices) {
                 Ok(is_new) => {
                     if is_new {
                         tracing::info!(

@@ -46,11 +46,11 @@ async fn report(
 async fn report_with(
     server: &TestServer,
     config_status: &watch::Sender<ReloadStatus>,
-    cordons: Option<PathBuf>,
+    plugin: Option<PathBuf>,
     test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
 ) {
     let (send, sets) = watch::channel(None);
-    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), None, cordons);
+    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), plugin);
     tokio::select! {
         never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
         () = test(send) => {}
@@ -287,7 +287,7 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
     let names = || std::fs::read_to_string(&file).unwrap_or_default();
     let server = TestServer::new(json!({}));
     let status = watch::Sender::default();
-    report_with(&server, &status, Some(file.clone()), async |sets| {
+    report_with(&server, &status, Some(directory.path().into()), async |sets| {
         assert_eq!(names(), "PCIROOT(7)\n", "the node is not known");
         sets.send(Some(set(&host()))).unwrap();
         sleep(MINUTE).await;
@@ -328,7 +328,7 @@ async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
     let file = cordon_file::path_in(&missing);
     let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
     let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
-    report_with(&server, &watch::Sender::default(), Some(file.clone()), async |sets| {
+    report_with(&server, &watch::Sender::default(), Some(missing.clone()), async |sets| {
         sets.send(Some(set(&host()))).unwrap();
         sleep(MINUTE).await;
         std::fs::create_dir(&missing).unwrap();
