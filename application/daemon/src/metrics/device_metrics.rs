@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use devices::{Device, EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
 
-use crate::metrics::catalog;
-use crate::metrics::scrape::{Holder, Scrape};
-use crate::metrics::sheet::{Labels, Sheet, labels};
+use crate::metrics::{Holder, Labels, Scrape, Sheet, catalog, labels};
 
 /// Namespace, pod and container.
 type Container<'a> = (&'a str, &'a str, &'a str);
