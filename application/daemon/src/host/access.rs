@@ -32,34 +32,26 @@ impl HostAccess {
     /// # Errors
     /// The inventory is missing or malformed.
     pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
-        let Some(path) = inventory else {
-            return Ok(HostAccess {
-                kind: HostKind::Live,
-                open: Box::new(|| command_line::open_host(None)),
-                #[cfg(windows)]
-                read_schemas: Some(std::sync::Arc::new(win32::hcs::wait_for_schemas)),
-                #[cfg(not(windows))]
-                read_schemas: None,
-                #[cfg(windows)]
-                read_uuids: Some(std::sync::Arc::new(win32::nvml::gpu_uuids)),
-                #[cfg(not(windows))]
-                read_uuids: None,
-                #[cfg(windows)]
-                read_resets: Some(std::sync::Arc::new(reset_counters)),
-                #[cfg(not(windows))]
-                read_resets: None,
-                cordons: None,
-            });
-        };
-        let source = command_line::open_host(Some(path))?;
-        Ok(HostAccess {
-            kind: HostKind::Inventory,
-            open: Box::new(|| Ok(source)),
+        let mut host = HostAccess {
+            kind: HostKind::Live,
+            open: Box::new(|| command_line::open_host(None)),
             read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
-        })
+        };
+        if inventory.is_some() {
+            let source = command_line::open_host(inventory)?;
+            (host.kind, host.open) = (HostKind::Inventory, Box::new(|| Ok(source)));
+            return Ok(host);
+        }
+        #[cfg(windows)]
+        {
+            host.read_schemas = Some(std::sync::Arc::new(win32::hcs::wait_for_schemas));
+            host.read_uuids = Some(std::sync::Arc::new(win32::nvml::gpu_uuids));
+            host.read_resets = Some(std::sync::Arc::new(reset_counters));
+        }
+        Ok(host)
     }
 }
 

@@ -28,20 +28,10 @@ use crate::node_devices::published_devices::PublishedDevices;
 pub(crate) struct AdvertisedResource {
     name: ResourceName,
     origin: ResourceOrigin,
-    socket_prefix: String,
     list: watch::Sender<Arc<DeviceList>>,
     devices: PublishedDevices,
     /// The pairs of paths that were logged, so that each is logged once.
     logged_mounts: Mutex<HashSet<[String; 2]>>,
-}
-
-/// The prefix of a resource's socket. A driver model's own resource has the prefix of the earlier
-/// plugins. A rule's resource has the number of the rule, because socket paths must be short.
-fn socket_prefix(origin: ResourceOrigin) -> String {
-    match origin {
-        ResourceOrigin::Model(model) => model.socket_prefix().to_owned(),
-        ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
-    }
 }
 
 /// The driver model whose own resource this is; `None` for a rule's.
@@ -71,7 +61,6 @@ impl AdvertisedResource {
         AdvertisedResource {
             name: spec.name.clone(),
             origin: spec.origin,
-            socket_prefix: socket_prefix(spec.origin),
             list: watch::Sender::new(Arc::new(empty)),
             devices: devices.clone(),
             logged_mounts: Mutex::default(),
@@ -174,8 +163,13 @@ impl device_plugin::Resource for AdvertisedResource {
         self.name.as_str()
     }
 
+    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has the
+    /// number of the rule, because socket paths must be short.
     fn socket_prefix(&self) -> Cow<'_, str> {
-        self.socket_prefix.as_str().into()
+        match self.origin {
+            ResourceOrigin::Model(model) => model.socket_prefix().into(),
+            ResourceOrigin::Rule(n) => format!("directx-rule{n}").into(),
+        }
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
