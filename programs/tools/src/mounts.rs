@@ -9,6 +9,7 @@ mod selector;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Command, CommandFactory as _, Parser};
 use command_line::frontends::{Container, Frontend, cri_config};
 use command_line::{Failure, OutputFormat, with_boolean_values, with_completions};
@@ -49,8 +50,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     run: bool,
     /// When to mount runtime files; auto mounts them below Windows build 26100
-    #[arg(long, value_parser = RUNTIME_MOUNTS, default_value = RUNTIME_MOUNTS[0], value_name = "WHEN")]
-    runtime_mounts: String,
+    #[arg(long, value_parser = runtime_mounts(), default_value_t, value_name = "WHEN")]
+    runtime_mounts: RuntimeMounts,
     /// Set the device plugin's environment variables that name the container's devices
     #[arg(long)]
     hints: bool,
@@ -64,7 +65,11 @@ pub(crate) struct Arguments {
     container: Vec<String>,
 }
 
-const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
+/// Without `extra`, because there is no configuration with additional mounts.
+fn runtime_mounts() -> impl TypedValueParser<Value = RuntimeMounts> {
+    PossibleValuesParser::new(["auto", "always", "never"])
+        .map(|text| text.parse().unwrap_or_default())
+}
 
 /// Runs the program with this process's arguments.
 #[must_use]
@@ -132,11 +137,7 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
         selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
     let selected = selector.select(&selection.devices)?;
-    let mounts = match arguments.runtime_mounts.as_str() {
-        "always" => RuntimeMounts::Always,
-        "never" => RuntimeMounts::Never,
-        _ => RuntimeMounts::Auto,
-    };
+    let mounts = arguments.runtime_mounts;
     let assignment = assign(&snapshot, &selection.devices, selector.all, &selected, mounts)?;
     if arguments.verbose {
         explain(&snapshot, &assignment);

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use command_line::Failure;
 use command_line::frontends::Container;
+use config::{EmptyEnvironment, Flags};
 use devices::{
-    AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
-    Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, PlanError, PlanWarning,
-    Policy, ReplicaId, ResourceDevices, RuntimeMounts, SharedRequests, Sharing, contents, plan,
+    Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, Health, HostSnapshot, Moment,
+    MountOutcome, MountPlan, PlanError, PlanWarning, Policy, ReplicaId, ResourceDevices,
+    RuntimeMounts, contents, plan,
 };
 
 /// What a container gets, independent of the front end.
@@ -47,7 +47,7 @@ pub(super) fn assign(
     selected: &[usize],
     runtime_mounts: RuntimeMounts,
 ) -> Result<Assignment, Failure> {
-    let offer = Catalog::new(policy(runtime_mounts)).offer(snapshot);
+    let offer = Catalog::new(policy(runtime_mounts)?).offer(snapshot);
     let mut assignment = Assignment::default();
     let mut slots: Vec<String> = Vec::new();
     for &index in selected {
@@ -119,30 +119,16 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
     })
 }
 
-/// One resource with every device that the device plugin can advertise.
-fn policy(runtime_mounts: RuntimeMounts) -> Policy {
+/// The default policy of the device plugin, with one resource for every device that it can advertise.
+fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, Failure> {
+    let config = config::load(&Flags::default(), &EmptyEnvironment).map_err(Failure::usage)?;
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
-    let models = [DriverModel::Wddm, DriverModel::Mcdm];
-    Policy { models: models.map(|model| model_policy(model, container.clone())).to_vec() }
-}
-
-fn model_policy(model: DriverModel, container: Arc<ContainerPolicy>) -> ModelPolicy {
-    ModelPolicy {
-        model,
-        resource: "local.invalid/devices".parse().expect("it has a domain and a name"),
-        sharing: Sharing {
-            replicas: NonZeroU32::MIN,
-            allocation: AllocationPolicy::default(),
-            shared_requests: SharedRequests::default(),
-        },
-        include_integrated: Some(true),
-        include_detachable: true,
-        match_name: None,
-        rules: Arc::new([]),
-        container,
-        publish_numa: false,
-        removal_grace: Duration::ZERO,
-        cordoned: Vec::new(),
-        unhealthy_after_resets: None,
+    let mut policy = config.policy;
+    for model in &mut policy.models {
+        model.resource = "local.invalid/devices".parse().expect("it has a domain and a name");
+        model.sharing.replicas = NonZeroU32::MIN;
+        (model.include_integrated, model.include_detachable) = (Some(true), true);
+        model.container = Arc::clone(&container);
     }
+    Ok(policy)
 }
