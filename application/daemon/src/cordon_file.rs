@@ -107,20 +107,7 @@ impl CordonFile {
             tracing::warn!(%file, error, "cannot read the cordoned devices; keeping the earlier ones");
         }
         self.problem = problem;
-        Some(self.names(&result.ok()?))
-    }
-
-    fn names(&self, bytes: &[u8]) -> Vec<DeviceName> {
-        let mut names = Vec::new();
-        for (line, bytes) in (1_u32..).zip(bytes.split(|byte| *byte == b'\n')) {
-            if let Ok(text) = str::from_utf8(bytes) {
-                names.extend(DeviceName::list(text));
-            } else {
-                let (file, value) = (self.path.display(), String::from_utf8_lossy(bytes));
-                tracing::warn!(%file, line, %value, "a cordoned device is not valid UTF-8");
-            }
-        }
-        names
+        Some(DeviceName::list(&String::from_utf8_lossy(&result.ok()?)))
     }
 }
 
@@ -175,14 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_a_warning_and_the_others_count() {
-        let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    fn a_line_that_is_not_utf8_names_no_device_and_the_others_count() {
+        let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         fs::write(&path, b"first\r\n\n\xFFbad\nlast").unwrap();
-        assert_eq!(texts(&devices_in(path)), ["first", "last"]);
-        let text = log.text();
-        assert!(text.contains("line=3") && text.contains("bad"), "{text}");
-        assert!(text.contains("names"), "{text}");
+        assert_eq!(texts(&devices_in(path)), ["first", "last", "\u{FFFD}bad"]);
     }
 
     #[test]
