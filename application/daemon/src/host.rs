@@ -10,13 +10,11 @@ pub(crate) mod driver_resets;
 pub(crate) mod gpu_uuids;
 pub(crate) mod hcs_schemas;
 mod latest_answer;
-mod read_schedule;
 pub(crate) mod telemetry;
 
 pub use access::HostAccess;
-pub use adapter_reader::OpenSource;
+pub(crate) use adapter_reader::Cause;
+pub use adapter_reader::{HostKind, OpenSource};
 pub use driver_resets::ReadResets;
 pub use gpu_uuids::{GpuUuids, ReadGpuUuids};
 pub use hcs_schemas::ReadHcsSchemas;
-pub(crate) use read_schedule::Cause;
-pub use read_schedule::HostKind;

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use command_line::Failure;
 
-use crate::host::adapter_reader::OpenSource;
+use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
 use crate::host::gpu_uuids::ReadGpuUuids;
 use crate::host::hcs_schemas::ReadHcsSchemas;
-use crate::host::read_schedule::HostKind;
 
 /// The access to a host. Nothing was read yet, and each part can block.
 pub struct HostAccess {

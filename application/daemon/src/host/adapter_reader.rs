@@ -1,17 +1,18 @@
 //! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps forever.
 //!
-//! The host is read once at the start, after each burst of changes, and as the
-//! [schedule](crate::host::read_schedule) says.
+//! The host is read once at the start and after each burst of changes. After a failed read, and while the
+//! state of an adapter is temporary, it is read again after growing delays. A live host is also read every
+//! five minutes, because Windows does not guarantee a notification of each change.
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use command_line::{Failure, error_chain};
 use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::host::background_query::BackgroundQuery;
-use crate::host::read_schedule::{Cause, HostKind, ReadSchedule};
 use crate::logging::RepeatedText;
 
 pub(crate) use crate::host::background_query::Activity;
@@ -19,6 +20,35 @@ pub(crate) use crate::host::background_query::Activity;
 /// How long to wait after a change, so that a burst of changes causes one read. A change
 /// must reach the kubelet within 100 ms.
 const DEBOUNCE: Duration = Duration::from_millis(20);
+
+/// The delay after the first failed or unsettled read. It doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest delay after a failed or unsettled read.
+const LAST_RETRY: Duration = Duration::from_mins(1);
+/// The interval of the safety reads. They bound the damage of a missed notification.
+const SAFETY_READ: Duration = Duration::from_mins(5);
+
+/// The kind of host that is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostKind {
+    /// The host that this program runs on.
+    Live,
+    /// An inventory file. It changes only with a notification.
+    Inventory,
+}
+
+/// Why the host is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// The host was not read yet.
+    Start,
+    /// The host may have changed.
+    Change,
+    /// The last read failed, or an adapter was unsettled.
+    Retry,
+    /// The interval of the safety reads has passed.
+    Safety,
+}
 
 /// Opens the host. It runs on the thread that reads, because even that may block.
 pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
@@ -58,7 +88,7 @@ async fn read(
 ) {
     let (notify, mut changes) = watch::channel(());
     let activity = query.activity();
-    let (mut cause, mut schedule) = (Cause::Start, ReadSchedule::new(kind));
+    let (mut cause, mut retries) = (Cause::Start, retry_delays());
     query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
     while let Some(opened) = query.end().await {
         let (host, read) = match opened {
@@ -69,16 +99,39 @@ async fn read(
                 return;
             }
         };
-        let delay = schedule.after(cause, host.is_settled(&read, kind));
+        let next = next_read(kind, cause, host.is_settled(&read, kind), &mut retries);
         if send.send(Ok(read)).is_err() {
             return;
         }
-        cause = wait(&mut changes, delay).await;
+        cause = wait(&mut changes, next).await;
         query.start(move || Ok(host.read(cause)));
     }
 }
 
-/// Waits for a change or the next read of the schedule, and returns its cause.
+/// How long to wait after a read with this cause, and the cause of the next read if nothing changes by
+/// then. `None`: only a change leads to the next read. The host `is_settled` if it will probably not
+/// change without a notification.
+fn next_read(
+    kind: HostKind,
+    cause: Cause,
+    is_settled: bool,
+    retries: &mut ExponentialBackoff,
+) -> Option<(Duration, Cause)> {
+    if cause == Cause::Change || is_settled {
+        *retries = retry_delays();
+    }
+    if is_settled {
+        return (kind == HostKind::Live).then_some((SAFETY_READ, Cause::Safety));
+    }
+    Some((retries.next().unwrap_or(LAST_RETRY), Cause::Retry))
+}
+
+fn retry_delays() -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(FIRST_RETRY);
+    delays.with_max_delay(LAST_RETRY).without_max_times().build()
+}
+
+/// Waits for a change or the next read, and returns its cause.
 async fn wait(changes: &mut watch::Receiver<()>, next: Option<(Duration, Cause)>) -> Cause {
     let scheduled = async {
         match next {

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use devices::{Luid, Telemetry};
 
+use crate::host::adapter_reader::HostKind;
 use crate::host::background_query::BackgroundQuery;
 use crate::host::latest_answer::{Ask, LatestAnswer};
-use crate::host::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps forever.
 type ReadTelemetry = Box<dyn FnMut(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send>;

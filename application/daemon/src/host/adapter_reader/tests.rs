@@ -94,3 +94,44 @@ async fn a_burst_of_changes_leads_to_one_read() {
     let next = tokio::time::timeout(Duration::from_hours(1), wait(&mut changes, None)).await;
     assert!(next.is_err(), "another read");
 }
+
+/// The delays in seconds if each read finds this and nothing changes.
+fn delays(host: HostKind, is_settled: bool, count: usize) -> Vec<u64> {
+    let mut retries = retry_delays();
+    let mut cause = Cause::Start;
+    let mut delays = Vec::new();
+    while let Some((delay, next)) = next_read(host, cause, is_settled, &mut retries)
+        && delays.len() < count
+    {
+        delays.push(delay.as_secs());
+        cause = next;
+    }
+    delays
+}
+
+#[test]
+fn a_settled_live_host_is_read_every_five_minutes_and_an_inventory_never() {
+    assert_eq!(delays(HostKind::Live, true, 3), [300, 300, 300]);
+    assert_eq!(delays(HostKind::Inventory, true, 3), [0; 0]);
+}
+
+#[test]
+fn an_unsettled_host_is_read_more_and_more_rarely_but_at_least_every_minute() {
+    for host in [HostKind::Live, HostKind::Inventory] {
+        assert_eq!(delays(host, false, 9), [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+}
+
+#[test]
+fn a_change_begins_the_retries_again() {
+    let mut retries = retry_delays();
+    let mut next = |cause, is_settled| {
+        next_read(HostKind::Live, cause, is_settled, &mut retries).unwrap().0.as_secs()
+    };
+    assert_eq!(next(Cause::Start, false), 1);
+    assert_eq!(next(Cause::Retry, false), 2);
+    assert_eq!(next(Cause::Change, false), 1, "a notification");
+    assert_eq!(next(Cause::Retry, false), 2);
+    assert_eq!(next(Cause::Retry, true), 300);
+    assert_eq!(next(Cause::Safety, false), 1, "found by a safety read");
+}
