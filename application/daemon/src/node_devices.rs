@@ -266,7 +266,7 @@ impl NodeDevices {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.published.metrics.discovery_failed();
+                self.published.metrics.discovery_failures.inc();
                 let error = command_line::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     tracing::error!(error, "cannot read adapters; keeping the current devices");
@@ -274,7 +274,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
-        self.published.metrics.discovered(read.duration);
+        self.published.metrics.discovery_seconds.observe(read.duration.as_secs_f64());
         self.failures = RepeatedText::default();
         logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {

@@ -39,8 +39,10 @@ pub struct PluginMetrics {
     pub(crate) refusals: Family<Labels, Counter>,
     pub(crate) allocate_seconds: Family<Labels, Histogram, fn() -> Histogram>,
     pub(crate) list_updates: Family<Labels, Counter>,
-    pub(crate) discovery_seconds: Histogram,
-    pub(crate) discovery_failures: Counter,
+    /// The time of each read of the host that succeeded.
+    pub discovery_seconds: Histogram,
+    /// The reads of the host that failed.
+    pub discovery_failures: Counter,
 }
 
 impl Default for PluginMetrics {
@@ -101,16 +103,6 @@ impl PluginMetrics {
     /// Counts a change of a device list.
     pub fn list_updated(&self, resource: &str) {
         self.list_updates.get_or_create(&label(resource)).inc();
-    }
-
-    /// Counts a read of the host that succeeded.
-    pub fn discovered(&self, duration: Duration) {
-        self.discovery_seconds.observe(duration.as_secs_f64());
-    }
-
-    /// Counts a read of the host that failed.
-    pub fn discovery_failed(&self) {
-        self.discovery_failures.inc();
     }
 }
 

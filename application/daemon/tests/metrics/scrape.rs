@@ -89,8 +89,8 @@ fn text(config: &str, holders: &[Holder]) -> String {
     metrics.allocate_answered(resource, Ok(()), Duration::from_micros(80));
     metrics.allocate_answered(resource, Err("unhealthy"), Duration::from_micros(20));
     metrics.list_updated(resource);
-    metrics.discovered(Duration::from_millis(3));
-    metrics.discovery_failed();
+    metrics.discovery_seconds.observe(0.003);
+    metrics.discovery_failures.inc();
     let processes = [ContainerProcess {
         process_id: 4711,
         name: ContainerName {
