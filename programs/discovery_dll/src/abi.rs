@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_longlong, c_uint};
 use std::panic::catch_unwind;
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use crate::handles::{self, Handle};
 use crate::instance::{CallError, Instance};
@@ -61,8 +61,8 @@ const INTERFACE_VERSION: &str = "0.0.1";
 // SAFETY: as for every export of this module.
 #[unsafe(no_mangle)]
 pub extern "C" fn GetDiscoveryLibraryVersion() -> *const WideChar {
-    static VERSION: OnceLock<WideText> = OnceLock::new();
-    VERSION.get_or_init(|| WideText::new(INTERFACE_VERSION)).as_ptr()
+    static VERSION: LazyLock<WideText> = LazyLock::new(|| WideText::new(INTERFACE_VERSION));
+    VERSION.as_ptr()
 }
 
 /// Enables logging to standard error.
@@ -99,12 +99,10 @@ pub extern "C" fn DestroyDeviceDiscoveryInstance(instance: Handle) {
 // SAFETY: as for every export of this module.
 #[unsafe(no_mangle)]
 pub extern "C" fn DeviceDiscovery_GetLastErrorMessage(instance: Handle) -> *const WideChar {
-    static NO_INSTANCE: OnceLock<WideText> = OnceLock::new();
-    handles::inspect(instance, |instance| instance.error().as_ptr()).unwrap_or_else(|| {
-        NO_INSTANCE
-            .get_or_init(|| WideText::new("the instance is null or has been destroyed"))
-            .as_ptr()
-    })
+    static NO_INSTANCE: LazyLock<WideText> =
+        LazyLock::new(|| WideText::new("the instance is null or has been destroyed"));
+    let error = handles::inspect(instance, |instance| instance.error().as_ptr());
+    error.unwrap_or_else(|| NO_INSTANCE.as_ptr())
 }
 
 exports! {

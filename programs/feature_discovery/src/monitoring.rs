@@ -12,6 +12,7 @@ use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use strum::VariantArray as _;
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
@@ -33,7 +34,7 @@ pub(crate) const LAST_SUCCESS: Metric = Metric {
 };
 
 /// What requests are for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Purpose {
     Labels,
@@ -41,11 +42,6 @@ pub(crate) enum Purpose {
     Taints,
     Events,
     Watch,
-}
-
-impl Purpose {
-    pub(crate) const ALL: [Purpose; 5] =
-        [Self::Labels, Self::Condition, Self::Taints, Self::Events, Self::Watch];
 }
 
 /// Counts requests. A clone counts into the same counters.
@@ -59,7 +55,7 @@ impl Requests {
     /// Every counter exists before the first request.
     pub(crate) fn new() -> Requests {
         let requests = Requests { counts: Family::default(), last_success: Family::default() };
-        for purpose in Purpose::ALL {
+        for &purpose in Purpose::VARIANTS {
             drop(requests.count(purpose, "success"));
             drop(requests.count(purpose, "failure"));
         }
