@@ -89,16 +89,12 @@ pub fn start(
     destination: &LogDestination,
 ) -> Result<Option<LogFlush>, Failure> {
     // Commands that print a result log only problems.
-    let default = match destination {
-        LogDestination::Stderr => LogLevel::Warn,
-        LogDestination::QueuedStderr | LogDestination::File(_) => LogLevel::Info,
+    let (default, text) = match destination {
+        LogDestination::Stderr => (LogLevel::Warn, Lines::Messages),
+        LogDestination::QueuedStderr | LogDestination::File(_) => (LogLevel::Info, Lines::Text),
     };
     let level = arguments.log_level.unwrap_or(default);
-    let lines = match (arguments.log_format, destination) {
-        (LogFormat::Json, _) => Lines::Json,
-        (LogFormat::Text, LogDestination::Stderr) => Lines::Messages,
-        (LogFormat::Text, LogDestination::QueuedStderr | LogDestination::File(_)) => Lines::Text,
-    };
+    let lines = if arguments.log_format == LogFormat::Json { Lines::Json } else { text };
     match destination {
         LogDestination::Stderr => {
             set_subscriber(subscriber(lines, level, stderr_has_colors(), io::stderr));

@@ -27,7 +27,7 @@ pub(crate) mod scrape;
 mod server;
 
 pub use self::address::parse as parse_address;
-pub use self::server::{Page, page, text};
+pub use self::server::{Answer, Page, page, text};
 
 /// How long to wait until listening is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -38,19 +38,18 @@ const ALIVE_LIMIT: Duration = Duration::from_secs(2);
 /// Starts to serve the pages.
 pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
     let sources = Arc::new(sources);
-    serve_pages(address, "/metrics, /healthz and /readyz", move |request| {
-        Arc::clone(&sources).answer(request)
-    })
+    let answer: Answer = Arc::new(move |request| Box::pin(Arc::clone(&sources).answer(request)));
+    serve_pages(address, "/metrics, /healthz and /readyz", answer)
 }
 
 /// Starts to answer requests, on a separate thread. `pages` is what exists, for the log.
 ///
 /// # Errors
 /// The operating system refuses the thread. A port that is in use is not an error.
-pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
+pub fn serve_pages(
     address: SocketAddr,
     pages: &'static str,
-    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    answer: Answer,
 ) -> Result<(), Failure> {
     let event_loop = event_loop::build()?;
     std::thread::Builder::new()
@@ -61,14 +60,10 @@ pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
     Ok(())
 }
 
-async fn listen<F: Future<Output = Page> + Send + 'static>(
-    address: SocketAddr,
-    pages: &str,
-    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-) {
+async fn listen(address: SocketAddr, pages: &str, answer: Answer) {
     let mut failures = RepeatedText::default();
     loop {
-        let ended = async { serve(bind(address, pages)?, LIFETIME, answer.clone()).await };
+        let ended = async { serve(bind(address, pages)?, LIFETIME, &answer).await };
         if let Err(error) = ended.await
             && failures.is_due(&error.to_string())
         {

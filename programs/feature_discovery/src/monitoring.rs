@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
 use command_line::Failure;
 use daemon::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
-use daemon::monitoring::{health, page, serve_pages, text};
+use daemon::monitoring::{Answer, health, page, serve_pages, text};
 use http::StatusCode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -89,16 +90,17 @@ impl Requests {
 /// Starts to serve `/metrics`, and `/healthz` for the event loop of the caller.
 pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failure> {
     let event_loop = Handle::current();
-    serve_pages(address, "/metrics and /healthz", move |request| {
+    let answer: Answer = Arc::new(move |request| {
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
-        async move {
+        Box::pin(async move {
             match request.uri().path() {
                 "/metrics" => page(StatusCode::OK, CONTENT_TYPE, requests.render().into()),
                 "/healthz" => health(&event_loop).await,
                 _ => text(StatusCode::NOT_FOUND, "no such page\n"),
             }
-        }
-    })
+        })
+    });
+    serve_pages(address, "/metrics and /healthz", answer)
 }
 
 #[cfg(test)]

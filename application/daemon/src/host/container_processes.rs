@@ -28,9 +28,7 @@ type Answer = Result<Vec<ContainerProcess>, ContainerProcessesError>;
 type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 
 /// The processes of containers, as last read.
-pub(crate) struct ContainerProcesses {
-    answers: LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>,
-}
+pub(crate) type ContainerProcesses = LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>;
 
 impl ContainerProcesses {
     /// The processes of this host. Only Windows reports them.
@@ -38,16 +36,15 @@ impl ContainerProcesses {
         #[cfg(windows)]
         {
             let mut host = win32::container_processes::ContainerProcesses::of_host();
-            Self::new(Some(Box::new(move |containers| host.read(containers))))
+            Self::of(Some(Box::new(move |containers| host.read(containers))))
         }
         #[cfg(not(windows))]
-        Self::new(None)
+        Self::of(None)
     }
 
-    fn new(read: Option<Read>) -> Self {
-        let effect = "metrics have no processes of containers";
-        let query = BackgroundQuery::new("containers", effect);
-        ContainerProcesses { answers: LatestAnswer::new(query, PERIOD, WAIT, read.map(asking)) }
+    fn of(read: Option<Read>) -> Self {
+        let query = BackgroundQuery::new("containers", "metrics have no processes of containers");
+        LatestAnswer::new(query, PERIOD, WAIT, read.map(asking))
     }
 
     /// The processes of `containers`, at most 4096. While the host gives no newer answer, this is
@@ -56,14 +53,9 @@ impl ContainerProcesses {
         &self,
         containers: BTreeSet<ContainerName>,
     ) -> Vec<ContainerProcess> {
-        let current = self.answers.get(containers.clone()).await.filter(|(_, age)| *age <= MAX_AGE);
+        let current = self.get(containers.clone()).await.filter(|(_, age)| *age <= MAX_AGE);
         let processes = current.iter().flat_map(|(processes, _)| processes.iter());
         processes.filter(|process| containers.contains(&process.name)).cloned().collect()
-    }
-
-    /// How often the host gave no answer, by reason.
-    pub(crate) fn failures(&self) -> [(&'static str, u64); 2] {
-        self.answers.failures()
     }
 }
 
@@ -97,7 +89,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_processes_of_the_containers_are_returned() {
         let all = [process(7, "render"), process(8, "gone")];
-        let processes = ContainerProcesses::new(Some(Box::new(move |_| Ok(all.to_vec()))));
+        let processes = ContainerProcesses::of(Some(Box::new(move |_| Ok(all.to_vec()))));
         let render = process(7, "render");
         assert_eq!(processes.current([render.name.clone()].into()).await, [render]);
         assert_eq!(processes.failures(), [("timeout", 0), ("other", 0)]);

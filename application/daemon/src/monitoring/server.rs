@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +25,10 @@ mod tests;
 /// What a client gets.
 pub type Page = Response<Full<Bytes>>;
 
+/// Answers a request.
+pub type Answer =
+    Arc<dyn Fn(Request<Incoming>) -> Pin<Box<dyn Future<Output = Page> + Send>> + Send + Sync>;
+
 /// The maximum number of connections. A new one ends the oldest.
 const CONNECTIONS: usize = 32;
 
@@ -41,14 +46,11 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// The listener does not work with this event loop.
-pub(super) async fn serve<F>(
+pub(super) async fn serve(
     listener: std::net::TcpListener,
     lifetime: Duration,
-    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-) -> io::Result<Infallible>
-where
-    F: Future<Output = Page> + Send + 'static,
-{
+    answer: &Answer,
+) -> io::Result<Infallible> {
     let listener = TcpListener::from_std(listener)?;
     // The oldest connection is the first one.
     let mut connections = VecDeque::new();
@@ -59,7 +61,8 @@ where
                 if connections.len() >= CONNECTIONS {
                     connections.pop_front();
                 }
-                let connection = tokio::spawn(serve_connection(stream, lifetime, answer.clone()));
+                let connection =
+                    tokio::spawn(serve_connection(stream, lifetime, Arc::clone(answer)));
                 connections.push_back(AbortOnDropHandle::new(connection));
             }
             Err(error) => {
@@ -70,13 +73,7 @@ where
     }
 }
 
-async fn serve_connection<F>(
-    stream: TcpStream,
-    lifetime: Duration,
-    answer: impl Fn(Request<Incoming>) -> F,
-) where
-    F: Future<Output = Page>,
-{
+async fn serve_connection(stream: TcpStream, lifetime: Duration, answer: Answer) {
     // hyper leaves out the body of a response to HEAD.
     let service = service_fn(move |request| {
         let answer = answer(request);

@@ -38,14 +38,14 @@ fn start() -> SocketAddr {
 fn start_with(lifetime: Duration, dropped: mpsc::Sender<()>) -> SocketAddr {
     let listener = address::bind(address::parse("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = move |request: Request<Incoming>| {
+    let answer: Answer = Arc::new(move |request| {
         let body = match request.uri().path() {
             "/small" => Bytes::from_static(b"small"),
             _ => Bytes::from_owner(Large(vec![b'x'; LARGE], dropped.clone())),
         };
-        std::future::ready(page(StatusCode::OK, "text/plain", body))
-    };
-    tokio::spawn(async move { serve(listener, lifetime, answer).await.map(drop) });
+        Box::pin(std::future::ready(page(StatusCode::OK, "text/plain", body)))
+    });
+    tokio::spawn(async move { serve(listener, lifetime, &answer).await.map(drop) });
     address
 }
 
