@@ -7,7 +7,7 @@ use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, St
 use devices::printable::printable;
 use serde::Serialize;
 
-use crate::status_notes::{OutdatedContainer, StatusNotes};
+use crate::status_notes::StatusNotes;
 
 /// The UID of the pod of this process, or nothing. The daemon and its probes have it in common; in a
 /// `HostProcess` container, they have little else that another pod on the node has not.
@@ -112,7 +112,7 @@ impl Report {
             }
             let notes = StatusNotes::of(&status.notes);
             report.rejected_configurations.extend(notes.rejected_configuration);
-            report.notices.extend(notes.outdated.iter().flatten().map(notice));
+            report.notices.extend(notes.outdated.iter().flatten().map(ToString::to_string));
             report.notices.extend(notes.notices);
             for resource in status.resources {
                 let known = resources.get(&resource.name);
@@ -164,15 +164,6 @@ fn lines(report: &Report) -> String {
     busy.chain(resources).chain(waiting).chain(rejected).chain(notices).collect()
 }
 
-/// Names a container that uses a driver which was replaced.
-fn notice(outdated: &OutdatedContainer) -> String {
-    let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
-    format!(
-        "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
-         was replaced by {now}; delete the pod"
-    )
-}
-
 fn line(resource: &View) -> String {
     let View { name, state, waiting_ms, .. } = resource;
     let waiting =
@@ -189,6 +180,7 @@ fn after(mark: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status_notes::OutdatedContainer;
 
     fn resource(phase: Phase, pending: &str) -> ResourceStatus {
         ResourceStatus {

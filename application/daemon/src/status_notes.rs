@@ -1,5 +1,7 @@
 //! What the daemon reports in its status in addition to its resources.
 
+use std::fmt;
+
 use device_plugin::Notes;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +41,18 @@ pub struct OutdatedContainer {
     pub before: String,
     /// The driver now.
     pub now: String,
+}
+
+/// What an administrator should know and do.
+impl fmt::Display for OutdatedContainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = self;
+        write!(
+            f,
+            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
+             was replaced by {now}; delete the pod"
+        )
+    }
 }
 
 impl StatusNotes {

@@ -45,9 +45,7 @@ impl AccessError {
             }
         }
     }
-}
 
-impl AccessError {
     fn unusable(path: &Path, error: &dyn Error) -> Self {
         AccessError::Unusable(path.to_owned(), error.to_string())
     }

@@ -35,9 +35,11 @@ impl EventQueue {
         EventQueue { waiting: VecDeque::new(), reported: 0, since: now }
     }
 
-    /// Adds what has happened to a device.
-    pub(crate) fn add(&mut self, event: DeviceEvent) {
-        self.push(event.reason.into(), "Discover", event.reason.is_warning(), event.note);
+    /// Adds what has happened to devices.
+    pub(crate) fn extend(&mut self, events: Vec<DeviceEvent>) {
+        for DeviceEvent { reason, note } in events {
+            self.push(reason.into(), "Discover", reason.is_warning(), note);
+        }
     }
 
     /// Adds a configuration that cannot be used.
@@ -47,13 +49,8 @@ impl EventQueue {
 
     /// Adds a container that uses a driver which was replaced.
     pub(crate) fn add_outdated(&mut self, outdated: &OutdatedContainer) {
-        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
-        let note = format!(
-            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
-             which was replaced by {now}; delete the pod, and cordon and drain a node before \
-             you replace its driver"
-        );
-        self.push(DRIVER_OUTDATED, "Discover", true, note);
+        let advice = "and cordon and drain a node before you replace its driver";
+        self.push(DRIVER_OUTDATED, "Discover", true, format!("{outdated}, {advice}"));
     }
 
     fn push(&mut self, reason: &'static str, action: &'static str, is_warning: bool, note: String) {

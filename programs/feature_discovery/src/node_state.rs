@@ -47,20 +47,7 @@ impl Desired {
         };
         cluster::condition(node, CONDITION).map(values) == Some(values(&self.condition))
     }
-}
 
-/// A change of the node object.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Change {
-    /// Apply the labels.
-    Labels(Labels),
-    /// Set the condition.
-    Condition(NodeCondition),
-    /// Remove the taint with this key.
-    RemoveTaint(String),
-}
-
-impl Desired {
     /// The change for this purpose that `node` needs. `startup_taint` is the key of the taint to remove
     /// once pods can use the devices.
     pub(crate) fn change(
@@ -83,6 +70,17 @@ impl Desired {
             _ => None,
         }
     }
+}
+
+/// A change of the node object.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Change {
+    /// Apply the labels.
+    Labels(Labels),
+    /// Set the condition.
+    Condition(NodeCondition),
+    /// Remove the taint with this key.
+    RemoveTaint(String),
 }
 
 /// The devices that the annotation of the node takes out of service.

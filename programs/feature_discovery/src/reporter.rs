@@ -312,11 +312,7 @@ impl State {
     fn devices_changed(&mut self, set: Arc<DeviceSet>, gfd_labels: bool) {
         match &self.set {
             None => self.first_events = device_events(&DeviceSet::default(), &set),
-            Some(before) => {
-                for event in device_events(before, &set) {
-                    self.events.add(event);
-                }
-            }
+            Some(before) => self.events.extend(device_events(before, &set)),
         }
         self.desired = Some(Desired::of(&set, gfd_labels));
         self.set = Some(set);
@@ -347,9 +343,7 @@ impl State {
     fn add_first_events(&mut self, node: &Node) {
         let events = std::mem::take(&mut self.first_events);
         if !self.desired.as_ref().is_some_and(|desired| desired.has_condition(node)) {
-            for event in events {
-                self.events.add(event);
-            }
+            self.events.extend(events);
         }
     }
 }

@@ -41,24 +41,24 @@ fn reported(queue: &mut EventQueue, start: Instant, time: Duration) -> u64 {
 fn a_device_that_changes_all_the_time_is_one_event_with_a_count() {
     let mut queue = EventQueue::new(Instant::now());
     for _ in 0..1000 {
-        queue.add(event(1));
+        queue.extend(vec![event(1)]);
     }
     assert_eq!(queue.take().map(|event| event.count), Some(1000));
     assert_eq!(queue.take(), None);
-    queue.add(event(1));
+    queue.extend(vec![event(1)]);
     assert_eq!(queue.take().map(|event| event.count), Some(1));
 }
 
 #[test]
 fn an_event_that_could_not_be_reported_is_the_next_one_again() {
     let mut queue = EventQueue::new(Instant::now());
-    queue.add(event(1));
-    queue.add(event(2));
+    queue.extend(vec![event(1)]);
+    queue.extend(vec![event(2)]);
     let first = queue.take().unwrap();
     queue.put_back(first.clone());
     assert_eq!(queue.take(), Some(first.clone()));
     // It happened again meanwhile.
-    queue.add(event(1));
+    queue.extend(vec![event(1)]);
     queue.put_back(first);
     let waiting = std::iter::from_fn(|| queue.take());
     assert_eq!(waiting.map(|event| event.count).collect::<Vec<_>>(), [1, 2]);
@@ -95,7 +95,7 @@ fn a_storm_is_limited_in_number_and_in_time() {
     let start = Instant::now();
     let mut queue = EventQueue::new(start);
     for device in 0..1000 {
-        queue.add(event(device));
+        queue.extend(vec![event(device)]);
     }
     assert_eq!(reported(&mut queue, start, Duration::ZERO), 10);
     assert_eq!(reported(&mut queue, start, Duration::from_mins(1)), 10);
