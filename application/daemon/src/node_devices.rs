@@ -313,7 +313,7 @@ impl NodeDevices {
     fn publish_first(&mut self) -> Result<(), Failure> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
-        logging::log_changes(None, &set);
+        logging::log_changes(&DeviceSet::default(), &set);
         self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
         self.outdated.set_published(&self.published, self.now());
@@ -347,7 +347,7 @@ impl NodeDevices {
         let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         if self.published.pending().is_none() {
-            logging::log_changes(Some(&before), &set);
+            logging::log_changes(&before, &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
             self.published.metrics.remove_resource(removed.spec.name.as_str());
@@ -392,7 +392,7 @@ impl NodeDevices {
     /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse keeps
     /// its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
-        logging::log_changes(Some(before), &set);
+        logging::log_changes(before, &set);
         let lists: Vec<_> = lists(&set).collect();
         self.publish(set, lists);
     }

@@ -8,9 +8,9 @@ use devices::{
 };
 
 /// Logs the differences between the set `before` and the set `after`.
-pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
+pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
     for resource in &after.resources {
-        let old = before.and_then(|set| set.resource(&resource.spec.name));
+        let old = before.resource(&resource.spec.name);
         if old.is_none_or(|old| counts(old) != counts(resource)) {
             let (devices, healthy, replicas_per_device) = counts(resource);
             tracing::info!(
@@ -27,23 +27,18 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             }
         }
     }
-    for skipped in &after.skipped {
-        if before.is_none_or(|set| !set.skipped.contains(skipped)) {
-            tracing::info!(
-                luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
-                "adapter skipped"
-            );
-        }
+    for skipped in after.skipped.iter().filter(|skipped| !before.skipped.contains(skipped)) {
+        tracing::info!(
+            luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
+            "adapter skipped"
+        );
     }
-    for rule in &after.unmatched_rules {
-        if before.is_none_or(|set| !set.unmatched_rules.contains(rule)) {
-            tracing::warn!(resource = %rule.name, "resource rule matches no device");
-        }
+    for rule in after.unmatched_rules.iter().filter(|rule| !before.unmatched_rules.contains(rule)) {
+        tracing::warn!(resource = %rule.name, "resource rule matches no device");
     }
-    for cordon in &after.unmatched_cordons {
-        if before.is_none_or(|set| !set.unmatched_cordons.contains(cordon)) {
-            tracing::warn!(reason = %cordon, "a cordoned device does not exist");
-        }
+    let known = &before.unmatched_cordons;
+    for cordon in after.unmatched_cordons.iter().filter(|cordon| !known.contains(cordon)) {
+        tracing::warn!(reason = %cordon, "a cordoned device does not exist");
     }
 }
 
