@@ -21,6 +21,7 @@ use command_line::Failure;
 use daemon::logging::{self, LogDestination};
 
 use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
+use crate::serve::ServeArguments;
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
@@ -47,7 +48,9 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Verify(arguments) => return doctor::run(&arguments, true),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments, &line.logs),
-        Command::Serve(arguments) => arguments.run(&line.logs),
+        Command::Serve(ServeArguments { models, daemon }) => {
+            daemon.run(&line.logs, models.driver_models)
+        }
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Service(arguments) => service::run(arguments),

@@ -9,7 +9,7 @@ use daemon::launcher::folder;
 use daemon::signals;
 use win32::service::{self, NewService, Outcome, ServiceError};
 
-use crate::service::stored_options::StoredOptions;
+use crate::service::stored_options::{ServeCommandLine, StoredOptions};
 
 /// The service manager's name for the service.
 const NAME: &str = "directx-device-plugin";
@@ -57,7 +57,11 @@ pub(super) fn run(options: StoredOptions) -> Result<(), Failure> {
 }
 
 fn main(options: &StoredOptions) -> Outcome {
-    let ended = command_line::run(|| options.parse().run().map(|()| ExitCode::SUCCESS));
+    let ended = command_line::run(|| {
+        let ServeCommandLine { serve, logs } = options.parse();
+        serve.daemon.run(&logs, serve.models.driver_models)?;
+        Ok(ExitCode::SUCCESS)
+    });
     if ended == ExitCode::SUCCESS { Outcome::Stopped } else { Outcome::Failed }
 }
 

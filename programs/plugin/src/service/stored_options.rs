@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
-use command_line::Failure;
 use daemon::logging::LogArguments;
 
 use crate::serve::ServeArguments;
@@ -26,7 +25,7 @@ pub(super) struct ServeCommandLine {
     #[command(flatten)]
     pub(super) serve: ServeArguments,
     #[command(flatten)]
-    logs: LogArguments,
+    pub(super) logs: LogArguments,
 }
 
 impl StoredOptions {
@@ -43,14 +42,6 @@ impl StoredOptions {
             arguments.extend(["--log-file".into(), path.into()]);
         }
         arguments
-    }
-}
-
-impl ServeCommandLine {
-    /// Runs the daemon until Windows stops it.
-    #[cfg_attr(not(windows), expect(dead_code, reason = "only Windows starts a service"))]
-    pub(super) fn run(self) -> Result<(), Failure> {
-        self.serve.run(&self.logs)
     }
 }
 
@@ -72,7 +63,7 @@ mod tests {
         assert_eq!(arguments[7..], ["--log-file", "x.log"]);
         assert_eq!(stored.launch_arguments(None), arguments[..7]);
         let started = StoredOptions { options: arguments[3..].to_vec() }.parse();
-        let LogDestination::File(log) = started.serve.log_destination() else {
+        let LogDestination::File(log) = started.serve.daemon.log_destination() else {
             panic!("no log file");
         };
         assert_eq!(log, Path::new("x.log"));
