@@ -147,6 +147,10 @@ impl Finding {
 }
 
 impl Status {
+    /// In the order of reports.
+    pub(crate) const ALL: [Status; 4] =
+        [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
+
     /// The result of a check, for people.
     pub(crate) const fn verdict(self) -> &'static str {
         match self {
@@ -174,9 +178,9 @@ pub(crate) fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// How many of `findings` have a status.
-pub(crate) fn count(findings: &[Finding], status: Status) -> usize {
-    findings.iter().filter(|finding| finding.status == status).count()
+/// How many of `findings` have each status, in the order of [`Status::ALL`].
+pub(crate) fn counts(findings: &[Finding]) -> [usize; 4] {
+    Status::ALL.map(|status| findings.iter().filter(|found| found.status == status).count())
 }
 
 #[cfg(test)]

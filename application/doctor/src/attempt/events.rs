@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::differences::differences;
-use super::discovery::{open, snapshot};
+use super::discovery::{differences, open, snapshot};
 use crate::finding::{Finding, Status, Subject, millis};
 use crate::stop::Stop;
 

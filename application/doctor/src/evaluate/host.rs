@@ -15,6 +15,16 @@ const FIRST_BUILD: u32 = 17_763;
 /// first Server that has it.
 const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
 
+/// A Linux host with `/dev/dxg` and its software.
+pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
+    let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
+    let mut findings = vec![Subject::WINDOWS.skipped(format!("this host runs {product}"))];
+    for subject in [Subject::HCS, Subject::IMAGE, Subject::CONTAINERD, Subject::KUBELET] {
+        findings.push(subject.skipped("checked only on Windows"));
+    }
+    findings
+}
+
 /// The Windows build.
 pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
