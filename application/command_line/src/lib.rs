@@ -1,10 +1,4 @@
 //! Command-line behavior that all programs share.
-//!
-//! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
-//! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON and reports, generates shell
-//! completions, and knows the flags of programs that run containers and where
-//! the files of `directx-visible` are.
 
 mod completions;
 pub mod device_summary;

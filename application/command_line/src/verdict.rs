@@ -21,9 +21,6 @@ pub const UNKNOWN: Style = Style::new().dimmed();
 /// Writes `report` to standard output. On a terminal, a line that is too long continues on the next
 /// lines, which begin with `indent` spaces. Elsewhere no line is broken. Colors are removed where no
 /// terminal shows them, and where `NO_COLOR` is set.
-///
-/// # Errors
-/// Standard output cannot be written. A closed pipe is not an error.
 pub fn print_report(report: &str, indent: usize) -> Result<(), Failure> {
     match terminal_size_of(io::stdout()) {
         Some((Width(width), _)) => print_colored(&wrapped(report, indent, width.into())),

@@ -47,7 +47,6 @@ pub(crate) async fn attempt(
     attempt.run().await
 }
 
-/// An attempt in progress.
 struct Attempt<'r> {
     request: &'r Request,
     interrupted: watch::Receiver<bool>,
@@ -133,7 +132,6 @@ impl Attempt<'_> {
         Ok(vec![finding?])
     }
 
-    /// Checks what `doctor` checks.
     async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
         let request = self.request.clone();
         let collected = stop.or_on_thread(move || collect::collect(&request)).await?;

@@ -34,7 +34,6 @@ pub(crate) struct NodeFacts {
     pub(crate) unread: Option<Failure>,
     /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
-    /// The image that the request names.
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
@@ -42,7 +41,6 @@ pub(crate) struct NodeFacts {
     pub(crate) configuration: Result<Config, Failure>,
 }
 
-/// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let inventory = request.input.inventory.as_deref();
     let (mut snapshot, unread) = match inventory {

@@ -17,7 +17,6 @@ use crate::finding::{Finding, Status, counts};
 /// The exit status after an interruption, as in shells.
 const INTERRUPTED: u8 = 130;
 
-/// The format of a report.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OutputFormat {
     /// Human-readable
@@ -28,10 +27,8 @@ pub(crate) enum OutputFormat {
     Markdown,
 }
 
-/// What was found out about a node.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// The host, as far as it is known.
     pub(crate) snapshot: HostSnapshot,
     /// What was looked at.
     pub(crate) checks: Vec<Finding>,
@@ -41,7 +38,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Prints the report to standard output.
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
             OutputFormat::Text => print_report(&text::text(self), text::INDENT),

@@ -46,7 +46,6 @@ pub(crate) struct OneModelCommandLine {
     pub(crate) logs: LogArguments,
 }
 
-/// The commands of the program.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// Run the daemon: register with the kubelet and serve devices

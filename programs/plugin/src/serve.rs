@@ -11,7 +11,6 @@ use daemon::monitoring;
 use daemon::run::{Daemon, Settings};
 use devices::DriverModel;
 
-/// The options of `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {
     #[command(flatten)]

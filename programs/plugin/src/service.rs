@@ -29,7 +29,6 @@ Examples:
 The service runs as LocalSystem, starts with Windows, and is restarted when it fails. It logs to
 the file of `--log-file`, by default %SystemRoot%\\Logs\\directx-device-plugin.log.";
 
-/// The options of `service`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServiceArguments {
@@ -63,7 +62,6 @@ impl ServiceArguments {
     }
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: ServiceArguments) -> Result<(), Failure> {
     match arguments.command {
         ServiceCommand::Install(InstallOptions { force, serve }) => install::run(&serve, force),

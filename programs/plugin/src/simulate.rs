@@ -34,7 +34,6 @@ use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
 use crate::simulate::report::{Report, SimulatedPod};
 
-/// The options of `simulate`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
@@ -65,7 +64,6 @@ const DEFAULT_HOST: &str = include_str!("../../../fixtures/inventories/aws-t4-tw
 /// Without `--pod`, the most pods of a resource that request one device.
 const DEFAULT_PODS: usize = 15;
 
-/// The result of a simulation.
 struct Simulation {
     resources: Vec<ResourceView>,
     pods: Vec<SimulatedPod>,
@@ -208,7 +206,6 @@ async fn admit(
     kubelet.admit(pod).await
 }
 
-/// Notes on the node for its administrator.
 fn node_notes(set: &DeviceSet) -> Vec<String> {
     let skipped = set.skipped.iter().map(|s| {
         let name = if s.description.is_empty() { "an adapter" } else { &s.description };

@@ -123,7 +123,6 @@ fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Pl
     plans.collect()
 }
 
-/// What every container is tested with.
 struct Bench<'s> {
     ctr: Ctr,
     /// The LUIDs of the hardware of the host.

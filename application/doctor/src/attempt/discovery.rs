@@ -12,7 +12,6 @@ use devices::{Adapter, AdapterSource, Criteria, HostSnapshot, Luid, discover};
 
 pub(super) const SUBJECT: Subject = Subject("discovery");
 
-/// How often the adapters are read.
 const READS: usize = 5;
 
 /// Reads the host. One of the snapshots is returned for the report.
@@ -54,12 +53,10 @@ fn measured_reads(
     Ok(reads)
 }
 
-/// Opens the host or the inventory.
 pub(super) fn open(inventory: Option<&Path>) -> anyhow::Result<Box<dyn AdapterSource>> {
     command_line::open_host(inventory).map_err(|failure| anyhow!(failure.chain()))
 }
 
-/// Reads the host or the inventory.
 pub(super) fn snapshot(source: &mut dyn AdapterSource) -> anyhow::Result<HostSnapshot> {
     source.snapshot().map_err(anyhow::Error::from_boxed)
 }

@@ -18,7 +18,6 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 /// The pause between two readings after an event.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits for an event of the host for as long as `wait`.
 pub(super) async fn run(
     inventory: Option<PathBuf>,
     wait: Duration,

@@ -18,7 +18,6 @@ const UNREAD_ON_LINUX: &str = "install the GPU vendor's driver on the Windows ho
      partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
      make it privileged";
 
-/// The finding that the adapters cannot be read.
 pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
     let default = match platform {
         Platform::LinuxDxg => UNREAD_ON_LINUX,
@@ -110,7 +109,6 @@ pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
     }
 }
 
-/// NVIDIA's management library.
 pub(super) fn nvml(nvml: Option<&Nvml>, devices: &[Device]) -> Finding {
     let has_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
     match nvml {

@@ -25,7 +25,6 @@ pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
     findings
 }
 
-/// The Windows build.
 pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
         return Subject::WINDOWS.skipped("the inventory does not contain the Windows build");
@@ -52,7 +51,6 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
     Subject::WINDOWS.ok(format!("{name}; {note}"))
 }
 
-/// The Host Compute Service.
 pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     if let Some(HcsFailure { kind, message }) = failure {
         return match kind {
@@ -88,7 +86,6 @@ pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     )
 }
 
-/// An image's OS version against the host's.
 pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
     let Some(image) = image else {
         return Subject::IMAGE

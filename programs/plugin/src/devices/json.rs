@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::devices::{driver_key, location_path, store_path};
 
-/// The document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {

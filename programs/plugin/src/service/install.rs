@@ -12,7 +12,6 @@ use crate::serve::ServeArguments;
 use crate::service::manager;
 use crate::service::stored_options::StoredOptions;
 
-/// Checks the options and installs the service.
 pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
     let ServeArguments { models, daemon } = options.parse().serve;
     check_paths(&daemon.paths())?;

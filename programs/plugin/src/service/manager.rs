@@ -14,7 +14,6 @@ use crate::service::stored_options::{ServeCommandLine, StoredOptions};
 /// The service manager's name for the service.
 const NAME: &str = "directx-device-plugin";
 
-/// Installs the service, which Windows starts with these arguments.
 pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .context("cannot determine the path of this program")
@@ -70,7 +69,6 @@ fn failure(error: ServiceError, what: &'static str) -> Failure {
     Failure::runtime(anyhow::Error::new(error).context(what)).hint_if_any(hint)
 }
 
-/// What to do about an error, if that is known.
 fn hint(error: &ServiceError) -> Option<&'static str> {
     match error {
         ServiceError::AccessDenied(_) => {

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::simulate::report::{Report, SimulatedPod};
 
-/// The document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {

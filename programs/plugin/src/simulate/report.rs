@@ -11,7 +11,6 @@ use devices::{HostSnapshot, Platform};
 use crate::simulate::explain::Note;
 use crate::simulate::pod_argument::PodArgument;
 
-/// The result of a simulation.
 pub(crate) struct Report {
     /// The host that is simulated.
     pub(crate) snapshot: HostSnapshot,
@@ -21,11 +20,9 @@ pub(crate) struct Report {
     pub(crate) resources: Vec<ResourceView>,
     /// What each pod would get.
     pub(crate) pods: Vec<SimulatedPod>,
-    /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
 }
 
-/// One pod.
 pub(crate) struct SimulatedPod {
     pub(crate) pod: PodArgument,
     /// What the container runtime gets for its container, or the kubelet's reason for refusing it.
@@ -51,7 +48,6 @@ pub(crate) const INDENT: usize = 11;
 const SIMILAR_LINES: usize = 10;
 
 impl Report {
-    /// The text, with colors.
     pub(crate) fn text(&self, verbose: bool) -> String {
         let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
         let mut lines = vec![self.host()];

@@ -14,7 +14,6 @@ const FILE: &str = "directx-device-plugin.exe";
 /// The program of this project that tests GPU APIs. Release and image have it next to this one.
 const PROBE: &str = "gpu-probe.exe";
 
-/// The program that runs in the container.
 pub(super) struct Program {
     pub(super) kind: Kind,
     pub(super) command: Vec<String>,
