@@ -13,7 +13,6 @@ mod live_read;
 pub mod options;
 mod output;
 mod stderr;
-mod stdout;
 pub mod verdict;
 
 pub use completions::{parse, parse_from, with_completions, write_completions};
@@ -24,5 +23,4 @@ pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use inventory_source::InventorySource;
 pub use launcher_files::{launcher_sources, missing_launcher_files};
 pub use live_read::{OnStep, read_live};
-pub use output::{OutputFormat, print_json};
-pub use stdout::print;
+pub use output::{OutputFormat, print, print_json};

@@ -7,7 +7,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use terminal_size::{Width, terminal_size_of};
 
 use crate::failure::Failure;
-use crate::stdout::print_colored;
+use crate::output::print_colored;
 
 /// Everything is as it should be. `{GOOD}ok{GOOD:#}` is a green `ok`.
 pub const GOOD: Style = AnsiColor::Green.on_default();

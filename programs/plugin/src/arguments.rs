@@ -73,17 +73,6 @@ pub(crate) enum Command {
     },
 }
 
-impl Command {
-    /// Whether this is the daemon, which logs where its own options say.
-    pub(crate) fn is_daemon(&self) -> bool {
-        match self {
-            Command::Serve(_) => true,
-            Command::Service(arguments) => arguments.is_daemon(),
-            _ => false,
-        }
-    }
-}
-
 /// The definition of the program for one driver model.
 pub(crate) fn one_model_command(model: DriverModel) -> ClapCommand {
     let name = match model {

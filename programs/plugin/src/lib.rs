@@ -22,6 +22,7 @@ use daemon::logging::{self, LogDestination};
 
 use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
 use crate::serve::ServeArguments;
+use crate::service::{ServiceArguments, ServiceCommand};
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
@@ -40,7 +41,12 @@ pub fn main_for(model: DriverModel) -> ExitCode {
 }
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
-    if !line.command.is_daemon() {
+    // The daemon logs where its own options say.
+    let is_daemon = matches!(
+        line.command,
+        Command::Serve(_) | Command::Service(ServiceArguments { command: ServiceCommand::Run(_) })
+    );
+    if !is_daemon {
         logging::start(&line.logs, &LogDestination::Stderr)?;
     }
     match line.command {

@@ -9,8 +9,7 @@ use daemon::logging::LogDestination;
 use win32::directory_access::{Entry, distrust_of, entry};
 
 use crate::serve::ServeArguments;
-use crate::service::manager;
-use crate::service::stored_options::StoredOptions;
+use crate::service::{StoredOptions, manager};
 
 pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
     let ServeArguments { models, daemon } = options.parse().serve;

@@ -9,7 +9,7 @@ use daemon::launcher::folder;
 use daemon::signals;
 use win32::service::{self, NewService, Outcome, ServiceError};
 
-use crate::service::stored_options::{ServeCommandLine, StoredOptions};
+use crate::service::{ServeCommandLine, StoredOptions};
 
 /// The service manager's name for the service.
 const NAME: &str = "directx-device-plugin";
