@@ -1,9 +1,5 @@
 //! The program `directx-device-plugin`, and the programs for one driver model with
 //! earlier names.
-//!
-//! Options, environment and files configure it. It advertises devices to the kubelet, prints results to
-//! standard output, and logs to standard error or a file. The exit status is 0 success, 1 failure,
-//! 2 wrong usage or configuration.
 
 mod arguments;
 mod devices;

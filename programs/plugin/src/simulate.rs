@@ -1,9 +1,5 @@
-//! `simulate`: the same plugin against a kubelet in this process.
-//!
-//! Everything is the daemon's own code, except the kubelet, which is [`device_plugin::testing`],
-//! and the host, which does not change. For an inventory (by default an embedded
-//! one), a configuration and pods, it prints what each pod's container would get on
-//! Windows.
+//! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
+//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
 
 mod explain;
 mod json;
