@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
 use anstream::AutoStream;
-use anyhow::anyhow;
+use anyhow::Context as _;
 use devices::printable::is_unsafe;
 use serde::Serialize;
 
@@ -45,22 +45,18 @@ fn escaped(json: &str) -> String {
 /// Writes `text` to standard output. A closed pipe (`| head`) is not an error; a full disk
 /// is.
 pub fn print(text: &str) -> Result<(), Failure> {
-    write_to(&mut io::stdout().lock(), text).map_err(failure)
+    write_to(&mut io::stdout().lock(), text)
 }
 
 /// Writes `text` as [`print()`] does, without its colors where no terminal shows them.
 pub(crate) fn print_colored(text: &str) -> Result<(), Failure> {
-    write_to(&mut AutoStream::auto(io::stdout().lock()), text).map_err(failure)
+    write_to(&mut AutoStream::auto(io::stdout().lock()), text)
 }
 
-fn failure(error: io::Error) -> Failure {
-    Failure::runtime(anyhow!(error).context("cannot write to standard output"))
-}
-
-fn write_to(out: &mut impl Write, text: &str) -> io::Result<()> {
+fn write_to(out: &mut impl Write, text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        result => result.context("cannot write to standard output").map_err(Failure::runtime),
     }
 }
 

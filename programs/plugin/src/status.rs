@@ -44,11 +44,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let mut answers: Vec<_> = sockets
-        .iter()
-        .map(PathBuf::as_path)
-        .zip(event_loop::build()?.block_on(query_all(&UnixSockets, &sockets)))
-        .collect();
+    let queried = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
+    let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(queried).collect();
     let pod = pod_uid();
     if !pod.is_empty() {
         answers.retain(|(_, answer)| {
