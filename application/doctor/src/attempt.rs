@@ -6,6 +6,7 @@ mod events;
 mod kubelet;
 mod socket;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,12 +14,13 @@ use anyhow::anyhow;
 use command_line::Failure;
 use config::Config;
 use devices::HostSnapshot;
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::finding::{Finding, Status, Subject, counts};
 use crate::report::Report;
 use crate::request::{Request, Step};
-use crate::stop::Stop;
+use crate::stop::{PANICKED, Stop};
 use crate::{collect, evaluate};
 
 /// Looks at a node and tries it. When `interrupt` completes, the step that runs cleans up and ends,
@@ -72,7 +74,8 @@ impl Attempt<'_> {
                 continue;
             }
             let stop = Stop::new(&self.interrupted, Duration::from_secs(seconds));
-            let found = self.run_step(step, &stop).await;
+            let ended = AssertUnwindSafe(self.run_step(step, &stop)).catch_unwind().await;
+            let found = ended.unwrap_or_else(|_panic| Err(anyhow!(PANICKED)));
             findings.extend(found.unwrap_or_else(|error| vec![subject.error(&error)]));
         }
         Report {

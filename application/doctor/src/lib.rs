@@ -15,6 +15,7 @@ mod report;
 mod request;
 mod stop;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -25,8 +26,12 @@ use daemon::{event_loop, signals};
 pub use crate::collect::node_software;
 use crate::report::Report;
 pub use crate::request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
+use crate::stop::PANICKED;
 
 /// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
+///
+/// # Errors
+/// The inventory cannot be read, or there is none and this host has no DirectX devices.
 pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
     let inventory = request.input.inventory.as_deref();
     // A Windows host that cannot be read is a finding.
@@ -44,10 +49,32 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
             let error = anyhow!("`--skip`, `--wait-for-event` and `--image` need `--try`");
             return Err(Failure::usage(error).hint("add `--try`"));
         }
-        let facts = collect::collect(request)?;
-        let checks = evaluate::evaluate(&facts);
-        Report { snapshot: facts.snapshot, checks, ..Report::default() }
+        reported(|| {
+            let facts = collect::collect(request)?;
+            let checks = evaluate::evaluate(&facts);
+            Ok(Report { snapshot: facts.snapshot, checks, ..Report::default() })
+        })?
     };
     report.print(request.output)?;
     Ok(report.exit_code())
+}
+
+/// What `look` reports, or that it panicked.
+fn reported(look: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
+    catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_panic| {
+        let checks = vec![finding::Subject("doctor").error(&anyhow!(PANICKED))];
+        Ok(Report { checks, ..Report::default() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_reported_as_a_problem() {
+        let report = reported(|| panic!("a driver returned nonsense")).unwrap();
+        assert_eq!(report.exit_code(), ExitCode::FAILURE);
+        assert_eq!(reported(|| Ok(Report::default())).unwrap().exit_code(), ExitCode::SUCCESS);
+    }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-const PANICKED: &str = "the check panicked; standard error contains the message";
+pub(crate) const PANICKED: &str = "the check panicked; standard error contains the message";
 
 /// Why a step ended before it had a result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]

@@ -31,24 +31,27 @@ pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
 
 /// Each device with its driver, and the adapters that could be read only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
-    let (nothing, install, hint) = match snapshot.host.platform {
-        Platform::LinuxDxg => (
+    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
+    if devices.is_empty() && on_linux {
+        return vec![Subject::DEVICE.failed(
             "/dev/dxg lists no DirectX device that can be read",
             "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
              virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
-            UPDATE_OR_MOUNT,
-        ),
-        Platform::Windows => (
+        )];
+    }
+    if devices.is_empty() {
+        return vec![Subject::DEVICE.failed(
             "Windows lists no DirectX device",
             "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
              which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
              assigned to it",
-            "wait until the driver is installed, otherwise reinstall it and restart the host",
-        ),
-    };
-    if devices.is_empty() {
-        return vec![Subject::DEVICE.failed(nothing, install)];
+        )];
     }
+    let hint = if on_linux {
+        UPDATE_OR_MOUNT
+    } else {
+        "wait until the driver is installed, otherwise reinstall it and restart the host"
+    };
     let mut checks: Vec<Finding> = devices.iter().map(|device| one_device(device, hint)).collect();
     let warnings = snapshot.warnings.iter();
     let incomplete = warnings.filter(|warning| warning.effect == WarningEffect::Incomplete);
