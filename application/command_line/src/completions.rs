@@ -6,7 +6,7 @@ use clap::{Arg, Command, FromArgMatches, value_parser};
 use clap_complete::Shell;
 
 use crate::failure::Failure;
-use crate::stdout::print;
+use crate::output::print;
 
 const COMPLETIONS: &str = "completions";
 

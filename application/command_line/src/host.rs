@@ -14,18 +14,13 @@ use crate::inventory_source::InventorySource;
 use crate::live_read::{OnStep, read_live};
 
 /// Opens the inventory at `inventory`, or this host's adapters where there is none.
-///
-/// An inventory that is missing or malformed now is wrong usage. One that breaks later,
-/// while a daemon follows it, is an error of [`AdapterSource::snapshot`].
+/// An inventory that is missing or malformed now is wrong usage; later, it is an error of
+/// [`AdapterSource::snapshot`].
 pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
-    match inventory {
-        Some(path) => {
-            let source = InventorySource::new(path);
-            read_inventory(path)?;
-            Ok(Box::new(source))
-        }
-        None => this_host(),
-    }
+    let Some(path) = inventory else { return this_host() };
+    let source = InventorySource::new(path);
+    read_inventory(path)?;
+    Ok(Box::new(source))
 }
 
 /// Reads the adapters and facts of the host that [`open_host`] opens, once. Says on standard error

@@ -1,10 +1,4 @@
 //! Command-line behavior that all programs share.
-//!
-//! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
-//! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON and reports, generates shell
-//! completions, and knows the flags of programs that run containers and where
-//! the files of `directx-visible` are.
 
 mod completions;
 pub mod device_summary;
@@ -19,7 +13,6 @@ mod live_read;
 pub mod options;
 mod output;
 mod stderr;
-mod stdout;
 pub mod verdict;
 
 pub use completions::{parse, parse_from, with_completions, write_completions};
@@ -30,5 +23,4 @@ pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use inventory_source::InventorySource;
 pub use launcher_files::{launcher_sources, missing_launcher_files};
 pub use live_read::{OnStep, read_live};
-pub use output::{OutputFormat, print_json};
-pub use stdout::print;
+pub use output::{OutputFormat, print, print_json};

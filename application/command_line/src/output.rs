@@ -1,12 +1,14 @@
-//! How a command prints its result.
+//! How a command prints its result to standard output.
 
 use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write};
 
+use anstream::AutoStream;
+use anyhow::Context as _;
 use devices::printable::is_unsafe;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::stdout::print;
 
 /// The value of a command's `--output` option.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,24 @@ fn escaped(json: &str) -> String {
     text
 }
 
+/// Writes `text` to standard output. A closed pipe (`| head`) is not an error; a full disk
+/// is.
+pub fn print(text: &str) -> Result<(), Failure> {
+    write_to(&mut io::stdout().lock(), text)
+}
+
+/// Writes `text` as [`print()`] does, without its colors where no terminal shows them.
+pub(crate) fn print_colored(text: &str) -> Result<(), Failure> {
+    write_to(&mut AutoStream::auto(io::stdout().lock()), text)
+}
+
+fn write_to(out: &mut impl Write, text: &str) -> Result<(), Failure> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output").map_err(Failure::runtime),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +70,23 @@ mod tests {
         let text = escaped(&serde_json::to_string(&value).unwrap());
         assert!(!text.chars().any(is_unsafe), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value);
+    }
+
+    struct FailingWriter(ErrorKind);
+
+    impl Write for FailingWriter {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_not_an_error_and_a_full_disk_is() {
+        assert!(write_to(&mut FailingWriter(ErrorKind::BrokenPipe), "x").is_ok());
+        assert!(write_to(&mut FailingWriter(ErrorKind::StorageFull), "x").is_err());
     }
 }

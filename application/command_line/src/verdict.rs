@@ -7,7 +7,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use terminal_size::{Width, terminal_size_of};
 
 use crate::failure::Failure;
-use crate::stdout::print_colored;
+use crate::output::print_colored;
 
 /// Everything is as it should be. `{GOOD}ok{GOOD:#}` is a green `ok`.
 pub const GOOD: Style = AnsiColor::Green.on_default();
@@ -21,9 +21,6 @@ pub const UNKNOWN: Style = Style::new().dimmed();
 /// Writes `report` to standard output. On a terminal, a line that is too long continues on the next
 /// lines, which begin with `indent` spaces. Elsewhere no line is broken. Colors are removed where no
 /// terminal shows them, and where `NO_COLOR` is set.
-///
-/// # Errors
-/// Standard output cannot be written. A closed pipe is not an error.
 pub fn print_report(report: &str, indent: usize) -> Result<(), Failure> {
     match terminal_size_of(io::stdout()) {
         Some((Width(width), _)) => print_colored(&wrapped(report, indent, width.into())),

@@ -1,7 +1,6 @@
 //! Tries what the daemon needs, one step after the other.
 
 mod container;
-mod differences;
 mod discovery;
 mod events;
 mod kubelet;
@@ -18,7 +17,7 @@ use devices::HostSnapshot;
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
-use crate::finding::{Finding, Status, Subject, count};
+use crate::finding::{Finding, Status, Subject, counts};
 use crate::report::Report;
 use crate::request::{Request, Step};
 use crate::stop::{PANICKED, Stop};
@@ -28,9 +27,14 @@ use crate::{collect, evaluate};
 /// and the others are skipped.
 pub(crate) async fn attempt(
     request: &Request,
-    interrupt: impl Future<Output = &'static str>,
+    interrupt: impl Future<Output = &'static str> + Send + 'static,
 ) -> Report {
     let (interrupted, interruption) = watch::channel(false);
+    tokio::spawn(async move {
+        let signal = interrupt.await;
+        tracing::warn!(signal, "interrupted; removing what was created");
+        interrupted.send_replace(true);
+    });
     let config = request.configuration();
     let attempt = Attempt {
         request,
@@ -40,20 +44,9 @@ pub(crate) async fn attempt(
         checks: Vec::new(),
         snapshot: None,
     };
-    let interrupting = async {
-        let signal = interrupt.await;
-        tracing::warn!(signal, "interrupted; removing what was created");
-        interrupted.send_replace(true);
-        std::future::pending().await
-    };
-    tokio::select! {
-        biased;
-        report = attempt.run() => report,
-        never = interrupting => never,
-    }
+    attempt.run().await
 }
 
-/// An attempt in progress.
 struct Attempt<'r> {
     request: &'r Request,
     interrupted: watch::Receiver<bool>,
@@ -139,16 +132,13 @@ impl Attempt<'_> {
         Ok(vec![finding?])
     }
 
-    /// Checks what `doctor` checks.
     async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
         let request = self.request.clone();
         let collected = stop.or_on_thread(move || collect::collect(&request)).await?;
         let facts = collected.map_err(|failure| anyhow!(failure.chain()))?;
         self.checks = evaluate::evaluate(&facts);
         self.snapshot = Some(facts.snapshot);
-        let [problems, warnings, ok, unchecked] =
-            [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
-                .map(|status| count(&self.checks, status));
+        let [problems, warnings, ok, unchecked] = counts(&self.checks);
         let (status, what) = match (problems, warnings) {
             (0, 0) => (Status::Ok, "no problem found"),
             (0, _) => (Status::Warning, "warnings found"),

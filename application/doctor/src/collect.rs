@@ -14,16 +14,33 @@ mod service_command;
 mod software;
 
 use command_line::Failure;
+use config::Config;
 use devices::{HostFacts, HostSnapshot};
 
-use crate::facts::NodeFacts;
-use crate::finding::Subject;
+use crate::finding::{Finding, Subject};
+use crate::image::ImageVersion;
 use crate::request::Request;
 
 #[cfg(windows)]
 pub use software::node_software;
 
-/// Collects everything.
+/// What is known of a node, as plain values that are not judged.
+pub(crate) struct NodeFacts {
+    /// The host, live or from an inventory, with the files of every driver store folder listed. What
+    /// is `None` in `node` is not in the inventory; a live machine has a value for everything except a
+    /// failure.
+    pub(crate) snapshot: HostSnapshot,
+    /// Why the adapters could not be read; the snapshot then has none.
+    pub(crate) unread: Option<Failure>,
+    /// The files of `directx-visible` that this node lacks; empty for an inventory.
+    pub(crate) missing_launcher_files: Vec<&'static str>,
+    pub(crate) image: Option<ImageVersion>,
+    /// What was found out about the kubelet's device plugin directory and the socket in it.
+    pub(crate) directory: [Finding; 2],
+    /// The configuration that `serve` would run with.
+    pub(crate) configuration: Result<Config, Failure>,
+}
+
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let inventory = request.input.inventory.as_deref();
     let (mut snapshot, unread) = match inventory {

@@ -2,7 +2,6 @@
 
 mod hardware;
 mod host;
-mod linux;
 mod resources;
 mod runtime_files;
 mod software;
@@ -11,7 +10,7 @@ pub(crate) mod tests;
 
 use devices::{Criteria, Platform, discover};
 
-use crate::facts::NodeFacts;
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject};
 
 /// Why the software of a node is not checked.
@@ -22,7 +21,7 @@ const NOT_IN_INVENTORY: &str =
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let (host, node) = (&facts.snapshot.host, &facts.snapshot.node);
     let mut checks = match host.platform {
-        Platform::LinuxDxg => linux::host(host),
+        Platform::LinuxDxg => host::linux(host),
         Platform::Windows => vec![
             host::windows(host),
             host::hcs(host, node.hcs_failure.as_ref()),

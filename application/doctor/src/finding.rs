@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::stop::Reason;
 
-/// One finding.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Finding {
     pub(crate) subject: Subject,
@@ -16,7 +15,6 @@ pub(crate) struct Finding {
     pub(crate) status: Status,
     /// What was found. Without private data if something was tried: the Markdown report contains it.
     pub(crate) what: String,
-    /// How to fix it.
     pub(crate) hint: Option<String>,
     pub(crate) measurements: Vec<Measurement>,
     /// May contain private data, such as paths: not in the Markdown report.
@@ -36,7 +34,6 @@ pub(crate) enum Status {
     Failed,
 }
 
-/// A measured value and its name.
 pub(crate) type Measurement = (&'static str, Value);
 
 /// A time as a measurement: milliseconds with three decimals.
@@ -44,7 +41,6 @@ pub(crate) fn millis(time: Duration) -> Value {
     json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0)
 }
 
-/// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Subject(pub(crate) &'static str);
 
@@ -60,9 +56,7 @@ impl Subject {
     pub(crate) const KUBELET: Subject = Subject("kubelet");
     pub(crate) const KUBELET_DIRECTORY: Subject = Subject("kubelet-directory");
     pub(crate) const KUBELET_SOCKET: Subject = Subject("kubelet-socket");
-    /// The plugin's own configuration.
     pub(crate) const CONFIGURATION: Subject = Subject("configuration");
-    /// A device and its driver.
     pub(crate) const DEVICE: Subject = Subject("device");
     /// The files that a driver names for containers.
     pub(crate) const RUNTIME_FILES: Subject = Subject("runtime-files");
@@ -85,22 +79,18 @@ impl Subject {
         }
     }
 
-    /// A finding that nothing is wrong.
     pub(crate) fn ok(self, what: impl Into<String>) -> Finding {
         self.finding(Status::Ok, what)
     }
 
-    /// A finding of something that can be improved.
     pub(crate) fn warning(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
         self.finding(Status::Warning, what).hint(hint)
     }
 
-    /// A finding of why pods do not get their devices.
     pub(crate) fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
         self.finding(Status::Failed, what).hint(hint)
     }
 
-    /// A finding that something was not checked, and why.
     pub(crate) fn skipped(self, why: impl Into<String>) -> Finding {
         self.finding(Status::Skipped, why)
     }
@@ -118,7 +108,6 @@ impl Subject {
 }
 
 impl Finding {
-    /// Names the object that the finding is about.
     pub(crate) fn of(mut self, object: impl Into<String>) -> Finding {
         self.object = Some(object.into());
         self
@@ -139,7 +128,6 @@ impl Finding {
         self
     }
 
-    /// The object and what was found.
     pub(crate) fn sentence(&self) -> String {
         let object = self.object.as_ref().map(|object| format!("{object}: "));
         object.unwrap_or_default() + &self.what
@@ -147,6 +135,10 @@ impl Finding {
 }
 
 impl Status {
+    /// In the order of reports.
+    pub(crate) const ALL: [Status; 4] =
+        [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
+
     /// The result of a check, for people.
     pub(crate) const fn verdict(self) -> &'static str {
         match self {
@@ -174,9 +166,9 @@ pub(crate) fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// How many of `findings` have a status.
-pub(crate) fn count(findings: &[Finding], status: Status) -> usize {
-    findings.iter().filter(|finding| finding.status == status).count()
+/// How many of `findings` have each status, in the order of [`Status::ALL`].
+pub(crate) fn counts(findings: &[Finding]) -> [usize; 4] {
+    Status::ALL.map(|status| findings.iter().filter(|found| found.status == status).count())
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 mod attempt;
 mod collect;
 mod evaluate;
-mod facts;
 mod finding;
 mod image;
 mod problem_codes;

@@ -12,12 +12,11 @@ use command_line::Failure;
 use command_line::verdict::print_report;
 use devices::HostSnapshot;
 
-use crate::finding::{Finding, Status, count};
+use crate::finding::{Finding, Status, counts};
 
 /// The exit status after an interruption, as in shells.
 const INTERRUPTED: u8 = 130;
 
-/// The format of a report.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OutputFormat {
     /// Human-readable
@@ -28,10 +27,8 @@ pub(crate) enum OutputFormat {
     Markdown,
 }
 
-/// What was found out about a node.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// The host, as far as it is known.
     pub(crate) snapshot: HostSnapshot,
     /// What was looked at.
     pub(crate) checks: Vec<Finding>,
@@ -41,10 +38,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Prints the report to standard output.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
             OutputFormat::Text => print_report(&text::text(self), text::INDENT),
@@ -55,24 +48,24 @@ impl Report {
 
     /// 0 if nothing failed, also if there are warnings, 1 if something failed, 130 after an
     /// interruption.
-    #[must_use]
     pub(crate) fn exit_code(&self) -> ExitCode {
         if self.interrupted {
             return ExitCode::from(INTERRUPTED);
         }
-        let findings = self.steps.as_ref().unwrap_or(&self.checks);
-        if count(findings, Status::Failed) > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        let mut findings = self.steps.as_ref().unwrap_or(&self.checks).iter();
+        let failed = findings.any(|finding| finding.status == Status::Failed);
+        if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
 /// How many findings have each status: `1 failed, 0 warnings, 3 ok, 2 skipped`.
 fn counted(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
-    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
-        .map(|status| match (count(findings, status), name(status)) {
-            (count, name @ ("problem" | "warning")) if count != 1 => format!("{count} {name}s"),
-            (count, name) => format!("{count} {name}"),
-        })
-        .join(", ")
+    let named = Status::ALL.map(name).into_iter().zip(counts(findings));
+    let texts = named.map(|(name, count)| match name {
+        "problem" | "warning" if count != 1 => format!("{count} {name}s"),
+        name => format!("{count} {name}"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 /// What was measured, as `connectMs=0.123`.

@@ -91,7 +91,6 @@ pub struct Request {
     pub(crate) command: Vec<String>,
 }
 
-/// One step of what is tried.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// every check of `doctor`

@@ -15,10 +15,8 @@ pub(crate) const PANICKED: &str = "the check panicked; standard error contains t
 /// Why a step ended before it had a result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
-    /// The user interrupted the program.
     #[error("interrupted")]
     Interrupted,
-    /// The step's time limit has passed.
     #[error("no result within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
 }
@@ -46,7 +44,6 @@ impl Stop {
         Stop::new(&self.interrupted, self.limit)
     }
 
-    /// Whether the user has interrupted the program.
     pub(crate) fn is_interrupted(&self) -> bool {
         *self.interrupted.borrow()
     }

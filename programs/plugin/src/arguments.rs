@@ -46,7 +46,6 @@ pub(crate) struct OneModelCommandLine {
     pub(crate) logs: LogArguments,
 }
 
-/// The commands of the program.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// Run the daemon: register with the kubelet and serve devices
@@ -72,17 +71,6 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-impl Command {
-    /// Whether this is the daemon, which logs where its own options say.
-    pub(crate) fn is_daemon(&self) -> bool {
-        match self {
-            Command::Serve(_) => true,
-            Command::Service(arguments) => arguments.is_daemon(),
-            _ => false,
-        }
-    }
 }
 
 /// The definition of the program for one driver model.

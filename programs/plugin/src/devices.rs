@@ -13,7 +13,6 @@ use devices::{Criteria, Device, DriverKey, Filter, HostSnapshot, Selection, disc
 
 use crate::devices::json::Document;
 
-/// The options of `devices`.
 #[derive(Args, Debug)]
 pub(crate) struct DevicesArguments {
     /// Which devices: all, display, compute, display-only, compute-only or display-and-compute
@@ -27,7 +26,6 @@ pub(crate) struct DevicesArguments {
     output: OutputFormat,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     let snapshot = command_line::read_host(arguments.inventory.as_deref())?;
     warn_of_adapters(&snapshot);
@@ -57,7 +55,6 @@ fn store_path(device: &Device) -> &str {
     device.driver_store.as_ref().map_or("", |store| store.path.as_str())
 }
 
-/// The text report.
 fn text(selection: &Selection) -> String {
     let mut text = String::new();
     for device in &selection.devices {

@@ -1,9 +1,5 @@
 //! The program `directx-device-plugin`, and the programs for one driver model with
 //! earlier names.
-//!
-//! Options, environment and files configure it. It advertises devices to the kubelet, prints results to
-//! standard output, and logs to standard error or a file. The exit status is 0 success, 1 failure,
-//! 2 wrong usage or configuration.
 
 mod arguments;
 mod devices;
@@ -21,6 +17,8 @@ use command_line::Failure;
 use daemon::logging::{self, LogDestination};
 
 use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
+use crate::serve::ServeArguments;
+use crate::service::{ServiceArguments, ServiceCommand};
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
@@ -39,7 +37,12 @@ pub fn main_for(model: DriverModel) -> ExitCode {
 }
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
-    if !line.command.is_daemon() {
+    // The daemon logs where its own options say.
+    let is_daemon = matches!(
+        line.command,
+        Command::Serve(_) | Command::Service(ServiceArguments { command: ServiceCommand::Run(_) })
+    );
+    if !is_daemon {
         logging::start(&line.logs, &LogDestination::Stderr)?;
     }
     match line.command {
@@ -47,7 +50,9 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Verify(arguments) => return doctor::run(&arguments, true),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments, &line.logs),
-        Command::Serve(arguments) => arguments.run(&line.logs),
+        Command::Serve(ServeArguments { models, daemon }) => {
+            daemon.run(&line.logs, models.driver_models)
+        }
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Service(arguments) => service::run(arguments),

@@ -8,7 +8,6 @@ use command_line::Failure;
 
 use crate::devices::warn_of_adapters;
 
-/// The options of `record`.
 #[derive(Args, Debug)]
 pub(crate) struct RecordArguments {
     /// File to write instead of standard output
@@ -19,7 +18,6 @@ pub(crate) struct RecordArguments {
     inventory: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     let mut snapshot = command_line::read_host(arguments.inventory.as_deref())?;
     #[cfg(windows)]

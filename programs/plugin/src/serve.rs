@@ -12,13 +12,12 @@ use daemon::monitoring;
 use daemon::run::{Daemon, Settings};
 use devices::DriverModel;
 
-/// The options of `serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {
     #[command(flatten)]
-    models: DriverModels,
+    pub(crate) models: DriverModels,
     #[command(flatten)]
-    daemon: DaemonArguments,
+    pub(crate) daemon: DaemonArguments,
 }
 
 /// The options of the daemon under each of its names.
@@ -44,36 +43,6 @@ pub(crate) struct DaemonArguments {
     replace: bool,
 }
 
-impl ServeArguments {
-    /// Runs the daemon until it receives a shutdown signal.
-    pub(crate) fn run(self, logs: &LogArguments) -> Result<(), Failure> {
-        self.daemon.run(logs, self.models.driver_models)
-    }
-
-    /// Reads the inventory, if there is one, and the configuration.
-    pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
-        self.daemon.prepare(self.models.driver_models)
-    }
-
-    /// Where the daemon's log lines go.
-    pub(crate) fn log_destination(&self) -> LogDestination {
-        self.daemon.log_destination()
-    }
-
-    /// The paths among the options, each with its option.
-    pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
-        let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _, replace: _ } =
-            &self.daemon;
-        let paths = [
-            ("--config", &input.config),
-            ("--inventory", &input.inventory),
-            ("--device-plugin-dir", &directory.device_plugin_dir),
-            ("--log-file", log_file),
-        ];
-        paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
-    }
-}
-
 impl DaemonArguments {
     /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is printed
     /// to standard error, and also logged where the log is a file.
@@ -92,8 +61,19 @@ impl DaemonArguments {
         })
     }
 
+    /// The paths among the options, each with its option.
+    pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
+        let paths = [
+            ("--config", &self.input.config),
+            ("--inventory", &self.input.inventory),
+            ("--device-plugin-dir", &self.directory.device_plugin_dir),
+            ("--log-file", &self.log_file),
+        ];
+        paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
+    }
+
     /// Where the daemon's log lines go.
-    fn log_destination(&self) -> LogDestination {
+    pub(crate) fn log_destination(&self) -> LogDestination {
         match &self.log_file {
             Some(path) => LogDestination::File(path.clone()),
             None => LogDestination::QueuedStderr,
@@ -101,7 +81,7 @@ impl DaemonArguments {
     }
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
-    fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
+    pub(crate) fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
         Daemon::prepare(Settings {
             flags: Flags {
                 driver_models,

@@ -9,12 +9,15 @@ mod manager;
 #[cfg(not(windows))]
 #[path = "service/no_manager.rs"]
 mod manager;
-mod stored_options;
 
-use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
 use command_line::Failure;
+use daemon::logging::LogArguments;
 
-use crate::service::stored_options::StoredOptions;
+use crate::serve::ServeArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,16 +32,15 @@ Examples:
 The service runs as LocalSystem, starts with Windows, and is restarted when it fails. It logs to
 the file of `--log-file`, by default %SystemRoot%\\Logs\\directx-device-plugin.log.";
 
-/// The options of `service`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServiceArguments {
     #[command(subcommand)]
-    command: ServiceCommand,
+    pub(crate) command: ServiceCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum ServiceCommand {
+pub(crate) enum ServiceCommand {
     /// Install the service; run as administrator
     Install(InstallOptions),
     /// Stop and remove the service; run as administrator
@@ -48,7 +50,7 @@ enum ServiceCommand {
 }
 
 #[derive(Args, Debug)]
-struct InstallOptions {
+pub(crate) struct InstallOptions {
     /// Install although other accounts may write to what the service runs, reads or logs to
     #[arg(long)]
     force: bool,
@@ -56,18 +58,73 @@ struct InstallOptions {
     serve: StoredOptions,
 }
 
-impl ServiceArguments {
-    /// Whether this is the daemon, which logs where its own options say.
-    pub(crate) fn is_daemon(&self) -> bool {
-        matches!(self.command, ServiceCommand::Run(_))
-    }
-}
-
-/// Runs the command.
 pub(crate) fn run(arguments: ServiceArguments) -> Result<(), Failure> {
     match arguments.command {
         ServiceCommand::Install(InstallOptions { force, serve }) => install::run(&serve, force),
         ServiceCommand::Uninstall => manager::uninstall(),
         ServiceCommand::Run(serve) => manager::run(serve),
+    }
+}
+
+/// How the name of the command is shown in messages about wrong options.
+const SERVE: &str = "directx-device-plugin serve";
+
+/// The options of `serve` that Windows stores: it starts this program with them.
+#[derive(Args, Debug)]
+pub(crate) struct StoredOptions {
+    /// Options of `serve`
+    #[arg(last = true, value_name = "SERVE_OPTION")]
+    options: Vec<OsString>,
+}
+
+/// Run the daemon: register with the kubelet and serve devices
+#[derive(Parser, Debug)]
+#[command(name = SERVE)]
+struct ServeCommandLine {
+    #[command(flatten)]
+    serve: ServeArguments,
+    #[command(flatten)]
+    logs: LogArguments,
+}
+
+impl StoredOptions {
+    /// The command line of `serve` with these options. Exits like every command with wrong ones.
+    fn parse(&self) -> ServeCommandLine {
+        ServeCommandLine::parse_from([OsString::from(SERVE)].iter().chain(&self.options))
+    }
+
+    /// The arguments with which Windows starts this program.
+    fn launch_arguments(&self, log_file: Option<PathBuf>) -> Vec<OsString> {
+        let mut arguments = ["service", "run", "--"].map(OsString::from).to_vec();
+        arguments.extend(self.options.iter().cloned());
+        if let Some(path) = log_file {
+            arguments.extend(["--log-file".into(), path.into()]);
+        }
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use daemon::logging::LogDestination;
+
+    use super::*;
+
+    #[test]
+    fn the_service_gets_the_options_and_a_log_file() {
+        let options = ["--driver-model", "wddm", "--log-level", "debug"].map(OsString::from);
+        let stored = StoredOptions { options: options.to_vec() };
+        let arguments = stored.launch_arguments(Some("x.log".into()));
+        assert_eq!(arguments[..3], ["service", "run", "--"]);
+        assert_eq!(arguments[3..7], options);
+        assert_eq!(arguments[7..], ["--log-file", "x.log"]);
+        assert_eq!(stored.launch_arguments(None), arguments[..7]);
+        let started = StoredOptions { options: arguments[3..].to_vec() }.parse();
+        let LogDestination::File(log) = started.serve.daemon.log_destination() else {
+            panic!("no log file");
+        };
+        assert_eq!(log, Path::new("x.log"));
     }
 }

@@ -1,9 +1,5 @@
-//! `simulate`: the same plugin against a kubelet in this process.
-//!
-//! Everything is the daemon's own code, except the kubelet, which is [`device_plugin::testing`],
-//! and the host, which does not change. For an inventory (by default an embedded
-//! one), a configuration and pods, it prints what each pod's container would get on
-//! Windows.
+//! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
+//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
 
 mod explain;
 mod json;
@@ -27,14 +23,13 @@ use device_plugin::DevicePlugin;
 use device_plugin::testing::{
     ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
 };
-use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
+use devices::{Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, ResourceName};
 use tracing::subscriber::{self, NoSubscriber};
 
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
-use crate::simulate::report::{HostView, Report, SimulatedPod};
+use crate::simulate::report::{Report, SimulatedPod};
 
-/// The options of `simulate`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
@@ -65,7 +60,6 @@ const DEFAULT_HOST: &str = include_str!("../../../fixtures/inventories/aws-t4-tw
 /// Without `--pod`, the most pods of a resource that request one device.
 const DEFAULT_PODS: usize = 15;
 
-/// The result of a simulation.
 struct Simulation {
     resources: Vec<ResourceView>,
     pods: Vec<SimulatedPod>,
@@ -76,9 +70,7 @@ struct Simulation {
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     check_names(&arguments.pods)?;
-    let inventory = arguments.input.inventory.as_deref();
-    let snapshot = snapshot(inventory)?;
-    let host = HostView::of(&snapshot, inventory);
+    let snapshot = snapshot(arguments.input.inventory.as_deref())?;
     let models = &arguments.models.driver_models;
     let config = configuration::load(models, arguments.input.config.clone())?;
     for notice in &config.notices {
@@ -89,12 +81,13 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
         logs.log_level.is_none().then(|| subscriber::set_default(NoSubscriber::default()));
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
-    let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
-    let simulated = runtime.block_on(simulate(&devices, &arguments.pods))?;
-    let Simulation { resources, pods, left_out } = simulated;
+    let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot.clone())?;
+    let Simulation { resources, pods, left_out } =
+        runtime.block_on(simulate(&devices, &arguments.pods))?;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
     let notes = [left_out, node_notes(&devices.set())].concat();
-    let mut report = Report { host, resources, pods, notes };
+    let inventory = arguments.input.inventory.clone();
+    let mut report = Report { snapshot, inventory, resources, pods, notes };
     match arguments.output {
         OutputFormat::Text => print_report(&report.text(arguments.verbose), report::INDENT)?,
         OutputFormat::Json => {
@@ -209,7 +202,6 @@ async fn admit(
     kubelet.admit(pod).await
 }
 
-/// Notes on the node for its administrator.
 fn node_notes(set: &DeviceSet) -> Vec<String> {
     let skipped = set.skipped.iter().map(|s| {
         let name = if s.description.is_empty() { "an adapter" } else { &s.description };
@@ -217,21 +209,19 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
     });
     let idle =
         set.unmatched_rules.iter().map(|rule| format!("a rule of {} matches no device", rule.name));
-    let unhealthy = set.entries().filter_map(|entry| {
-        let Health::Unhealthy(reason) = entry.health else { return None };
-        Some(format!("{} is unhealthy: {reason}", entry.device.id))
+    let entries = set.entries();
+    let devices = entries.clone().map(|entry| entry.device.as_ref());
+    let unhealthy = entries.filter_map(|ListedDevice { device, health, .. }| match health {
+        Health::Unhealthy(reason) => Some(format!("{} is unhealthy: {reason}", device.id)),
+        Health::Healthy => None,
     });
-    let files = set.entries().flat_map(|entry| {
-        entry.device.runtime_files.rejected.iter().map(|value| {
-            format!(
-                "{}: {} `{}` is ignored: {}",
-                entry.device.id, value.key, value.value, value.why
-            )
-        })
+    let folders = devices.clone().filter_map(|device| {
+        let error = device.rejected_store()?;
+        Some(format!("{}: {error}; its files are not used", device.id))
     });
-    let folders = set.entries().filter_map(|entry| {
-        let error = entry.device.rejected_store()?;
-        Some(format!("{}: {error}; its files are not used", entry.device.id))
+    let files = devices.flat_map(|Device { id, runtime_files, .. }| {
+        let rejected = runtime_files.rejected.iter();
+        rejected.map(move |r| format!("{id}: {} `{}` is ignored: {}", r.key, r.value, r.why))
     });
     let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
     skipped.chain(idle).chain(cordons).chain(unhealthy).chain(folders).chain(files).collect()

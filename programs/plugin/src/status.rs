@@ -16,7 +16,6 @@ use device_plugin::status::{find_sockets, query_all};
 use device_plugin::{UnixSockets, default_device_plugin_dir};
 use devices::DriverModel;
 
-/// The options of `status`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exits with 0 if a daemon responds and the kubelet received all its device \
@@ -38,7 +37,6 @@ pub(crate) struct StatusArguments {
     output: OutputFormat,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let directory = arguments.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let models = match arguments.models.driver_models.as_slice() {
@@ -46,11 +44,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let mut answers: Vec<_> = sockets
-        .iter()
-        .map(PathBuf::as_path)
-        .zip(event_loop::build()?.block_on(query_all(&UnixSockets, &sockets)))
-        .collect();
+    let queried = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
+    let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(queried).collect();
     let pod = pod_uid();
     if !pod.is_empty() {
         answers.retain(|(_, answer)| {

@@ -1,9 +1,6 @@
 //! `container`: whether containers that containerd starts see the devices that they get.
-//!
-//! The devices are planned as for `Allocate`, under the configuration of the daemon, and
-//! given to `ctr run`. A program in the container lists the devices that it sees. If
-//! `directx-visible` is in the folder of this program, it checks in another container whether it shows
-//! the allocated devices only.
+//! A program in the container lists them. If this node has `directx-visible`, that checks in another
+//! container whether it shows only the allocated devices.
 
 mod ctr;
 mod program;
@@ -123,7 +120,6 @@ fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Pl
     plans.collect()
 }
 
-/// What every container is tested with.
 struct Bench<'s> {
     ctr: Ctr,
     /// The LUIDs of the hardware of the host.

@@ -4,17 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
-use command_line::{OnStep, read_live};
-use devices::{AdapterSource, Criteria, HostSnapshot, discover};
-
-use super::differences::differences;
 use crate::finding::{Finding, Status, Subject, millis};
 use crate::stop::Stop;
+use anyhow::{Context as _, anyhow};
+use command_line::{OnStep, read_live};
+use devices::{Adapter, AdapterSource, Criteria, HostSnapshot, Luid, discover};
 
 pub(super) const SUBJECT: Subject = Subject("discovery");
 
-/// How often the adapters are read.
 const READS: usize = 5;
 
 /// Reads the host. One of the snapshots is returned for the report.
@@ -56,12 +53,10 @@ fn measured_reads(
     Ok(reads)
 }
 
-/// Opens the host or the inventory.
 pub(super) fn open(inventory: Option<&Path>) -> anyhow::Result<Box<dyn AdapterSource>> {
     command_line::open_host(inventory).map_err(|failure| anyhow!(failure.chain()))
 }
 
-/// Reads the host or the inventory.
 pub(super) fn snapshot(source: &mut dyn AdapterSource) -> anyhow::Result<HostSnapshot> {
     source.snapshot().map_err(anyhow::Error::from_boxed)
 }
@@ -98,6 +93,32 @@ fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
         .detail(unread)
 }
 
+/// Each difference from `before` to `after`, in words.
+pub(super) fn differences(before: &HostSnapshot, after: &HostSnapshot) -> Vec<String> {
+    let mut found = Vec::new();
+    for old in &before.adapters {
+        match with_luid(after, old.luid) {
+            None => found.push(format!("{} disappeared", name(old))),
+            Some(new) if new != old => found.push(format!("{} changed", name(new))),
+            Some(_) => {}
+        }
+    }
+    let new = after.adapters.iter().filter(|new| with_luid(before, new.luid).is_none());
+    found.extend(new.map(|new| format!("{} appeared", name(new))));
+    if found.is_empty() && before != after {
+        found.push("the order of the adapters, the host's facts or a warning changed".to_owned());
+    }
+    found
+}
+
+fn with_luid(snapshot: &HostSnapshot, luid: Luid) -> Option<&Adapter> {
+    snapshot.adapters.iter().find(|adapter| adapter.luid == luid)
+}
+
+fn name(adapter: &Adapter) -> String {
+    format!("adapter {} (LUID {})", adapter.driver_description, adapter.luid)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +147,33 @@ mod tests {
         assert_eq!(differing.status, Status::Warning);
         assert_eq!(differing.details.len(), 1);
         assert!(differing.details[0].starts_with("reading 3: adapter "), "{differing:?}");
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_named() {
+        let host = host();
+        assert!(differences(&host, &host).is_empty());
+        let changed = |change: fn(&mut HostSnapshot)| {
+            let mut after = host.clone();
+            change(&mut after);
+            differences(&host, &after)
+        };
+        let first = format!("LUID {}", host.adapters[0].luid);
+        let gone = changed(|after| drop(after.adapters.remove(0)));
+        assert!(gone[0].ends_with(&format!("({first}) disappeared")), "{gone:?}");
+        let new = changed(|after| after.adapters[0].luid = Luid(1));
+        assert!(
+            new[0].ends_with("disappeared") && new[1].ends_with("(LUID 1) appeared"),
+            "{new:?}"
+        );
+        let other = changed(|after| after.adapters[0].dedicated_memory_mib = Some(1));
+        assert!(other[0].ends_with(&format!("({first}) changed")), "{other:?}");
+        for change in [
+            |after: &mut HostSnapshot| after.adapters.reverse(),
+            |after: &mut HostSnapshot| after.host.build = None,
+        ] {
+            let what = "the order of the adapters, the host's facts or a warning changed";
+            assert_eq!(changed(change), [what]);
+        }
     }
 }

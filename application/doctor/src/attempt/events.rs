@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::differences::differences;
-use super::discovery::{open, snapshot};
+use super::discovery::{differences, open, snapshot};
 use crate::finding::{Finding, Status, Subject, millis};
 use crate::stop::Stop;
 
@@ -19,7 +18,6 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 /// The pause between two readings after an event.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits for an event of the host for as long as `wait`.
 pub(super) async fn run(
     inventory: Option<PathBuf>,
     wait: Duration,

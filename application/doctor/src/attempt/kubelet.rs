@@ -19,7 +19,6 @@ use tokio::sync::{oneshot, watch};
 use crate::finding::{Finding, Subject, millis};
 use crate::stop::{Reason, Stop};
 
-/// The temporary resource.
 const RESOURCE: &str = "directx.microsoft.com/verify";
 
 /// What to do about a kubelet that does not respond.
@@ -53,7 +52,6 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding
     Ok(finding?.detail(served.err().map(|error| command_line::error_chain(&error))))
 }
 
-/// Waits until the kubelet has received the list.
 async fn observe(
     readiness: &mut watch::Receiver<Readiness>,
     stop: &Stop,
@@ -96,7 +94,6 @@ async fn observe(
     Ok(Subject::KUBELET.failed(what, HINT).detail(last_error))
 }
 
-/// A resource without devices.
 #[derive(Default)]
 struct TemporaryResource {
     devices: watch::Sender<Arc<DeviceList>>,

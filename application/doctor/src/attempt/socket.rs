@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, anyhow, bail, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use device_plugin::unix_sockets::{UnixListener, UnixStream};
 use device_plugin::{Identity, Listener as _, Transport as _, UnixSockets};
 use tempfile::TempPath;
@@ -148,17 +148,17 @@ async fn stable_identity(path: &Path) -> anyhow::Result<Identity> {
 }
 
 fn identity(path: &Path) -> anyhow::Result<Identity> {
-    let identity =
-        UnixSockets.identity(path).context("cannot determine the identity of a socket's file")?;
-    identity.context("the file of a socket disappeared")
+    found_identity(path)?.context("the file of a socket disappeared")
+}
+
+fn found_identity(path: &Path) -> anyhow::Result<Option<Identity>> {
+    UnixSockets.identity(path).context("cannot determine the identity of a socket's file")
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
     std::fs::remove_file(path).context("cannot delete a socket")?;
-    match UnixSockets.identity(path).context("cannot determine the identity of a socket's file")? {
-        None => Ok(()),
-        Some(_) => bail!("a deleted socket still exists"),
-    }
+    ensure!(found_identity(path)?.is_none(), "a deleted socket still exists");
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub(super) fn nvml(folders: &[PathBuf]) -> Nvml {
     Nvml { library: first(folders, "nvml.dll").map(|path| path.display().to_string()), gpus }
 }
 
-/// The first of the files with this name in `folders`.
 fn first(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
@@ -26,7 +25,6 @@ fn gpus(program: &Path) -> Result<Vec<NvidiaGpu>, String> {
     parse(&stdout_of(program, &[query, "--format=csv,noheader"])?)
 }
 
-/// Parses the lines of the query.
 fn parse(text: &str) -> Result<Vec<NvidiaGpu>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines

@@ -1,11 +1,8 @@
 //! The command line of a Windows service, in the form in which the registry holds it.
 
-/// A program and its arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ServiceCommand {
-    /// The program.
     pub(super) program: String,
-    /// Its arguments.
     pub(super) arguments: Vec<String>,
 }
 

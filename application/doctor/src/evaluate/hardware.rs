@@ -5,14 +5,22 @@ use devices::{
     Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform, UnhealthyReason, Vendor, WarningEffect,
 };
 
-use super::{NOT_IN_INVENTORY, linux};
+use super::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject, number_of};
 use crate::problem_codes;
 
-/// The finding that the adapters cannot be read.
+/// What to do about a driver that is too old or whose folder is missing.
+pub(super) const UPDATE_OR_MOUNT: &str = "update the driver on the Windows host, and restart the virtual machine (`wsl --shutdown`; in Hyper-V, copy \
+     its folder again); check that it has /usr/lib/wsl (`[gpu]` in /etc/wsl.conf), and a node in a container too";
+
+/// What to do if the adapters cannot be read.
+const UNREAD_ON_LINUX: &str = "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig or the GPU \
+     partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
+     make it privileged";
+
 pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
     let default = match platform {
-        Platform::LinuxDxg => linux::UNREAD,
+        Platform::LinuxDxg => UNREAD_ON_LINUX,
         Platform::Windows => {
             "if the problem persists, restart the host; in a container, run as a HostProcess \
              container"
@@ -40,7 +48,7 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
         )];
     }
     let hint = if on_linux {
-        linux::UPDATE_OR_MOUNT
+        UPDATE_OR_MOUNT
     } else {
         "wait until the driver is installed, otherwise reinstall it and restart the host"
     };
@@ -101,7 +109,6 @@ pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
     }
 }
 
-/// NVIDIA's management library.
 pub(super) fn nvml(nvml: Option<&Nvml>, devices: &[Device]) -> Finding {
     let has_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
     match nvml {

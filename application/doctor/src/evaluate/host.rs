@@ -15,7 +15,16 @@ const FIRST_BUILD: u32 = 17_763;
 /// first Server that has it.
 const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
 
-/// The Windows build.
+/// A Linux host with `/dev/dxg` and its software.
+pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
+    let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
+    let mut findings = vec![Subject::WINDOWS.skipped(format!("this host runs {product}"))];
+    for subject in [Subject::HCS, Subject::IMAGE, Subject::CONTAINERD, Subject::KUBELET] {
+        findings.push(subject.skipped("checked only on Windows"));
+    }
+    findings
+}
+
 pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
         return Subject::WINDOWS.skipped("the inventory does not contain the Windows build");
@@ -42,7 +51,6 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
     Subject::WINDOWS.ok(format!("{name}; {note}"))
 }
 
-/// The Host Compute Service.
 pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     if let Some(HcsFailure { kind, message }) = failure {
         return match kind {
@@ -78,7 +86,6 @@ pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     )
 }
 
-/// An image's OS version against the host's.
 pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
     let Some(image) = image else {
         return Subject::IMAGE

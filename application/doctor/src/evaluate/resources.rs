@@ -9,7 +9,7 @@ use devices::{
 };
 
 use super::runtime_files::runtime_files;
-use crate::facts::NodeFacts;
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
 
 /// The configuration, and the values in it that have no effect.

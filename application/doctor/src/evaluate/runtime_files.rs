@@ -5,7 +5,7 @@ use devices::{
     NoMountsReason, Platform, ReplicaId, ResourceDevices, contents,
 };
 
-use super::linux;
+use super::hardware::UPDATE_OR_MOUNT;
 use crate::finding::{Finding, Subject};
 
 /// The files of one device of a resource. An unhealthy device cannot be allocated.
@@ -45,7 +45,7 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
             let what = format!("{why}, so containers get only DirectX, no runtime files");
             let hint = match host.platform {
                 Platform::Windows => "reinstall the driver with the vendor's installer",
-                Platform::LinuxDxg => linux::UPDATE_OR_MOUNT,
+                Platform::LinuxDxg => UPDATE_OR_MOUNT,
             };
             return Subject::RUNTIME_FILES.warning(what, hint);
         }

@@ -58,7 +58,6 @@ fn is_cri(plugin: &str) -> bool {
     plugin.split('.').any(|part| part == "cri")
 }
 
-/// The kubelet's version.
 pub(super) fn kubelet(fact: Option<&Program>) -> Finding {
     let (major, minor) = OLDEST_KUBELET;
     match fact {

@@ -13,7 +13,7 @@ use devices::{
 };
 
 use super::evaluate;
-use crate::facts::NodeFacts;
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, Status, Subject};
 
 /// Every subject, in the order of the report.

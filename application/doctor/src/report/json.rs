@@ -4,34 +4,28 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::summary::{DEVICE, devices, versions};
-use crate::finding::{Finding, Status, count};
+use crate::finding::{Finding, counts};
 
 pub(super) fn document(report: &Report) -> Value {
     let checks: Value = report.checks.iter().map(check).collect();
     let Some(steps) = &report.steps else {
-        let counts = json!({
-            "problem": count(&report.checks, Status::Failed),
-            "warning": count(&report.checks, Status::Warning),
-            "ok": count(&report.checks, Status::Ok),
-            "notChecked": count(&report.checks, Status::Skipped),
-        });
+        let counts = named(["problem", "warning", "ok", "notChecked"], counts(&report.checks));
         return json!({"counts": counts, "checks": checks});
     };
-    let statuses = [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
-    let counts = statuses.map(|status| (status.result(), count(steps, status)));
     let versions = versions(&report.snapshot).map(|(key, _, version)| (key, version));
+    let devices = devices(&report.snapshot).into_iter().map(|values| named(DEVICE, values));
     json!({
-        "counts": counts.into_iter().collect::<Value>(),
+        "counts": named(["failed", "warning", "ok", "skipped"], counts(steps)),
         "interrupted": report.interrupted,
         "versions": versions.into_iter().collect::<Value>(),
-        "devices": devices(&report.snapshot).into_iter().map(device).collect::<Value>(),
+        "devices": devices.collect::<Value>(),
         "steps": steps.iter().map(step).collect::<Value>(),
         "doctor": checks,
     })
 }
 
-fn device(values: [String; 5]) -> Value {
-    DEVICE.into_iter().zip(values).collect()
+fn named<const N: usize>(keys: [&str; N], values: [impl Into<Value>; N]) -> Value {
+    keys.into_iter().zip(values).collect()
 }
 
 fn check(finding: &Finding) -> Value {

@@ -1,11 +1,10 @@
 //! The JSON document of `devices`. The comments of the fields are its reference.
 
-use devices::{Device, RuntimeFile, Selection, Skipped};
+use devices::{Device, RuntimeFile, Selection};
 use serde::Serialize;
 
 use crate::devices::{driver_key, location_path, store_path};
 
-/// The document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {
@@ -71,9 +70,13 @@ struct SkippedAdapter {
 
 impl<'a> Document<'a> {
     pub(super) fn of(selection: &'a Selection) -> Document<'a> {
+        let skipped = selection.skipped.iter().map(|skipped| SkippedAdapter {
+            luid: skipped.luid.0,
+            reason: skipped.reason.to_string(),
+        });
         Document {
             devices: selection.devices.iter().map(DeviceView::of).collect(),
-            skipped: selection.skipped.iter().map(SkippedAdapter::of).collect(),
+            skipped: skipped.collect(),
         }
     }
 }
@@ -94,20 +97,16 @@ impl<'a> DeviceView<'a> {
             supports_display: device.display,
             supports_compute: device.compute,
             healthy: device.health.is_healthy(),
-            runtime_files: device.runtime_files.system32.iter().map(File::of).collect(),
-            runtime_files_wow64: device.runtime_files.wow64.iter().map(File::of).collect(),
+            runtime_files: files(&device.runtime_files.system32),
+            runtime_files_wow64: files(&device.runtime_files.wow64),
         }
     }
 }
 
-impl File {
-    fn of(file: &RuntimeFile) -> File {
-        File { source: file.source.to_string(), destination: file.destination.to_string() }
+fn files(files: &[RuntimeFile]) -> Vec<File> {
+    let mut listed = Vec::new();
+    for RuntimeFile { source, destination } in files {
+        listed.push(File { source: source.to_string(), destination: destination.to_string() });
     }
-}
-
-impl SkippedAdapter {
-    fn of(skipped: &Skipped) -> SkippedAdapter {
-        SkippedAdapter { luid: skipped.luid.0, reason: skipped.reason.to_string() }
-    }
+    listed
 }

@@ -8,20 +8,19 @@ use command_line::Failure;
 use daemon::logging::LogDestination;
 use win32::directory_access::{Entry, distrust_of, entry};
 
-use crate::service::manager;
-use crate::service::stored_options::StoredOptions;
+use crate::serve::ServeArguments;
+use crate::service::{StoredOptions, manager};
 
-/// Checks the options and installs the service.
 pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
-    let serve = options.parse().serve;
-    check_paths(&serve.paths())?;
-    let log_file = match serve.log_destination() {
+    let ServeArguments { models, daemon } = options.parse().serve;
+    check_paths(&daemon.paths())?;
+    let log_file = match daemon.log_destination() {
         LogDestination::File(_) => None,
         LogDestination::Stderr | LogDestination::QueuedStderr => Some(default_log_file()),
     };
     if !force {
         let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
-        for (option, path) in serve.paths() {
+        for (option, path) in daemon.paths() {
             // `doctor` reports who may write to the kubelet's directory.
             if option != "--device-plugin-dir" {
                 used.push(std::path::absolute(path).map_err(Failure::usage)?);
@@ -30,7 +29,7 @@ pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
         used.extend(log_file.clone());
         check_writers(&used, entry)?;
     }
-    serve.prepare()?;
+    daemon.prepare(models.driver_models)?;
     manager::install(options.launch_arguments(log_file))
 }
 

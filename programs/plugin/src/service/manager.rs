@@ -9,12 +9,11 @@ use daemon::launcher::folder;
 use daemon::signals;
 use win32::service::{self, NewService, Outcome, ServiceError};
 
-use crate::service::stored_options::StoredOptions;
+use crate::service::{ServeCommandLine, StoredOptions};
 
 /// The service manager's name for the service.
 const NAME: &str = "directx-device-plugin";
 
-/// Installs the service, which Windows starts with these arguments.
 pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .context("cannot determine the path of this program")
@@ -57,7 +56,11 @@ pub(super) fn run(options: StoredOptions) -> Result<(), Failure> {
 }
 
 fn main(options: &StoredOptions) -> Outcome {
-    let ended = command_line::run(|| options.parse().run().map(|()| ExitCode::SUCCESS));
+    let ended = command_line::run(|| {
+        let ServeCommandLine { serve, logs } = options.parse();
+        serve.daemon.run(&logs, serve.models.driver_models)?;
+        Ok(ExitCode::SUCCESS)
+    });
     if ended == ExitCode::SUCCESS { Outcome::Stopped } else { Outcome::Failed }
 }
 
@@ -66,7 +69,6 @@ fn failure(error: ServiceError, what: &'static str) -> Failure {
     Failure::runtime(anyhow::Error::new(error).context(what)).hint_if_any(hint)
 }
 
-/// What to do about an error, if that is known.
 fn hint(error: &ServiceError) -> Option<&'static str> {
     match error {
         ServiceError::AccessDenied(_) => {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use command_line::Failure;
 
-use crate::service::stored_options::StoredOptions;
+use crate::service::StoredOptions;
 
 pub(super) fn install(_arguments: Vec<OsString>) -> Result<(), Failure> {
     Err(unsupported())

@@ -102,7 +102,6 @@ fn refused_request(
     Some(Note::Decision(format!("requests {count} of {name}, {why}")))
 }
 
-/// The decisions of a plan.
 fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<Note> {
     let mut notes = vec![
         Note::Decision(device_choice(plan, resource.spec.sharing)),

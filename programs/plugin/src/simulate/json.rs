@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use device_plugin::testing::{ContainerView, ResourceView};
+use device_plugin::testing::ContainerView;
+use device_plugin::v1beta1::Device;
+use devices::HostSnapshot;
 use serde::Serialize;
 
-use crate::simulate::pod_argument::Request;
 use crate::simulate::report::{Report, SimulatedPod};
 
-/// The document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {
@@ -31,7 +31,7 @@ struct Host<'a> {
     /// The name of the product, such as `Microsoft Windows Server 2022 Datacenter`.
     product: Option<&'a str>,
     /// The build, such as `10.0.20348.1547`.
-    build: Option<&'a str>,
+    build: Option<String>,
     /// How many adapters it has, advertised or not.
     adapters: usize,
     /// `inventory`, or `demonstration` for the recorded host that is simulated without `--inventory`.
@@ -82,12 +82,12 @@ struct Pod<'a> {
     notes: Vec<String>,
     /// All requests. Only for a pod that requests several resources.
     #[serde(skip_serializing_if = "Option::is_none")]
-    requests: Option<Vec<RequestView<'a>>>,
+    requests: Option<Vec<Request<'a>>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Clone, Copy)]
 #[serde(rename_all = "camelCase")]
-struct RequestView<'a> {
+struct Request<'a> {
     /// The resource.
     resource: &'a str,
     /// How many devices of it.
@@ -102,12 +102,12 @@ struct Container<'a> {
     /// The files that are mounted.
     mounts: Vec<MountEntry<'a>>,
     /// The environment variables.
-    envs: BTreeMap<&'a str, &'a str>,
+    envs: BTreeMap<String, String>,
     /// The annotations.
-    annotations: BTreeMap<&'a str, &'a str>,
+    annotations: BTreeMap<String, String>,
     /// The names of CDI devices. Only if there are any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cdi_devices: Vec<&'a String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    cdi_devices: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -134,86 +134,71 @@ struct MountEntry<'a> {
 
 impl<'a> Document<'a> {
     pub(crate) fn of(report: &'a Report) -> Document<'a> {
-        let host = &report.host;
+        let HostSnapshot { host, adapters, .. } = &report.snapshot;
+        let resources = report.resources.iter().map(|resource| Resource {
+            name: &resource.name,
+            capacity: resource.capacity,
+            allocatable: resource.allocatable,
+            devices: resource
+                .devices
+                .iter()
+                .map(|Device { id, health, .. }| Replica { id, health })
+                .collect(),
+        });
         Document {
             host: Host {
                 platform: host.platform.into(),
                 product: host.product.as_deref(),
-                build: host.build.as_deref(),
-                adapters: host.adapters,
-                source: if host.inventory.is_some() { "inventory" } else { "demonstration" },
+                build: host.build.map(|build| build.to_string()),
+                adapters: adapters.len(),
+                source: if report.inventory.is_some() { "inventory" } else { "demonstration" },
             },
-            resources: report.resources.iter().map(Resource::of).collect(),
+            resources: resources.collect(),
             pods: report.pods.iter().map(Pod::of).collect(),
             notes: &report.notes,
         }
     }
 }
 
-impl<'a> Resource<'a> {
-    fn of(resource: &'a ResourceView) -> Resource<'a> {
-        let devices = resource.devices.iter();
-        Resource {
-            name: &resource.name,
-            capacity: resource.capacity,
-            allocatable: resource.allocatable,
-            devices: devices.map(|slot| Replica { id: &slot.id, health: &slot.health }).collect(),
-        }
-    }
-}
-
 impl<'a> Pod<'a> {
     fn of(simulated: &'a SimulatedPod) -> Pod<'a> {
-        let requests = &simulated.pod.requests;
-        let first = &requests[0];
+        let all = simulated.pod.requests.iter();
+        let requests: Vec<_> = all
+            .map(|request| Request { resource: request.resource.as_str(), count: request.count })
+            .collect();
+        let Request { resource, count } = requests[0];
         Pod {
             name: &simulated.pod.name,
-            resource: first.resource.as_str(),
-            count: first.count,
+            resource,
+            count,
             admitted: simulated.outcome.is_ok(),
             reason: simulated.outcome.as_ref().err().map_or("", String::as_str),
             device_ids: simulated.device_ids(),
             container: simulated.outcome.as_ref().map(Container::of).unwrap_or_default(),
             notes: simulated.notes.iter().map(ToString::to_string).collect(),
-            requests: (requests.len() > 1).then(|| requests.iter().map(RequestView::of).collect()),
+            requests: Some(requests).filter(|requests| requests.len() > 1),
         }
-    }
-}
-
-impl<'a> RequestView<'a> {
-    fn of(request: &'a Request) -> RequestView<'a> {
-        RequestView { resource: request.resource.as_str(), count: request.count }
     }
 }
 
 impl<'a> Container<'a> {
     fn of(view: &'a ContainerView) -> Container<'a> {
+        let devices = view.devices.iter().map(|device| DeviceEntry {
+            host_path: &device.host_path,
+            container_path: &device.container_path,
+            permissions: &device.permissions,
+        });
+        let mounts = view.mounts.iter().map(|mount| MountEntry {
+            host_path: &mount.host_path,
+            container_path: &mount.container_path,
+            read_only: mount.read_only,
+        });
         Container {
-            devices: view
-                .devices
-                .iter()
-                .map(|device| DeviceEntry {
-                    host_path: &device.host_path,
-                    container_path: &device.container_path,
-                    permissions: &device.permissions,
-                })
-                .collect(),
-            mounts: view
-                .mounts
-                .iter()
-                .map(|mount| MountEntry {
-                    host_path: &mount.host_path,
-                    container_path: &mount.container_path,
-                    read_only: mount.read_only,
-                })
-                .collect(),
-            envs: strings(&view.envs),
-            annotations: strings(&view.annotations),
-            cdi_devices: view.cdi_devices.iter().collect(),
+            devices: devices.collect(),
+            mounts: mounts.collect(),
+            envs: view.envs.clone(),
+            annotations: view.annotations.clone(),
+            cdi_devices: &view.cdi_devices,
         }
     }
-}
-
-fn strings(map: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
-    map.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }

@@ -1,6 +1,6 @@
 //! The result of a simulation, and its text.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use command_line::verdict::{BAD, GOOD, WARNING};
 use device_plugin::testing::{ContainerView, ResourceView};
@@ -11,47 +11,24 @@ use devices::{HostSnapshot, Platform};
 use crate::simulate::explain::Note;
 use crate::simulate::pod_argument::PodArgument;
 
-/// The result of a simulation.
 pub(crate) struct Report {
-    pub(crate) host: HostView,
+    /// The host that is simulated.
+    pub(crate) snapshot: HostSnapshot,
+    /// Its inventory; `None` for the embedded one.
+    pub(crate) inventory: Option<PathBuf>,
     /// What the node would advertise.
     pub(crate) resources: Vec<ResourceView>,
     /// What each pod would get.
     pub(crate) pods: Vec<SimulatedPod>,
-    /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
 }
 
-/// The host that is simulated.
-pub(crate) struct HostView {
-    pub(crate) platform: Platform,
-    pub(crate) product: Option<String>,
-    pub(crate) build: Option<String>,
-    /// How many adapters it has, advertised or not.
-    pub(crate) adapters: usize,
-    /// Its inventory; `None` for the embedded one.
-    pub(crate) inventory: Option<PathBuf>,
-}
-
-/// One pod.
 pub(crate) struct SimulatedPod {
     pub(crate) pod: PodArgument,
     /// What the container runtime gets for its container, or the kubelet's reason for refusing it.
     pub(crate) outcome: Result<ContainerView, String>,
     /// Which device, which files, and why.
     pub(crate) notes: Vec<Note>,
-}
-
-impl HostView {
-    pub(crate) fn of(snapshot: &HostSnapshot, inventory: Option<&Path>) -> HostView {
-        HostView {
-            platform: snapshot.host.platform,
-            product: snapshot.host.product.clone(),
-            build: snapshot.host.build.map(|build| build.to_string()),
-            adapters: snapshot.adapters.len(),
-            inventory: inventory.map(Path::to_owned),
-        }
-    }
 }
 
 impl SimulatedPod {
@@ -71,10 +48,9 @@ pub(crate) const INDENT: usize = 11;
 const SIMILAR_LINES: usize = 10;
 
 impl Report {
-    /// The text, with colors.
     pub(crate) fn text(&self, verbose: bool) -> String {
         let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
-        let mut lines = vec![self.host.line()];
+        let mut lines = vec![self.host()];
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             lines.push(format!("{name}: capacity {capacity}, allocatable {allocatable}"));
@@ -93,26 +69,24 @@ impl Report {
         lines.extend(similar(notes, limit));
         lines.join("\n") + "\n"
     }
-}
 
-impl HostView {
-    fn line(&self) -> String {
-        let HostView { platform, product, build, adapters, inventory } = self;
-        let is_windows = *platform == Platform::Windows;
+    fn host(&self) -> String {
+        let HostSnapshot { host, adapters, .. } = &self.snapshot;
+        let is_windows = host.platform == Platform::Windows;
         let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
-        let product = product.as_deref().unwrap_or(unknown);
-        let build = match build {
+        let product = printable(host.product.as_deref().unwrap_or(unknown));
+        let build = match host.build {
             Some(build) => format!(", build {build}"),
             None if is_windows => ", build unknown".to_owned(),
             None => String::new(),
         };
-        let source = match inventory {
+        let source = match &self.inventory {
             Some(path) => path.display().to_string(),
             None => "a recorded host for demonstration, not this one".to_owned(),
         };
-        let (product, source) = (printable(product), printable(&source));
-        let s = if *adapters == 1 { "" } else { "s" };
-        format!("host: {product}{build}, {adapters} adapter{s} ({source})")
+        let (count, source) = (adapters.len(), printable(&source));
+        let s = if count == 1 { "" } else { "s" };
+        format!("host: {product}{build}, {count} adapter{s} ({source})")
     }
 }
 

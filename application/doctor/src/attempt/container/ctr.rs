@@ -16,7 +16,6 @@ use crate::stop::{Reason, Stop};
 /// How long each command may take that removes a container.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 
-/// `ctr`, with the options of every command.
 pub(super) struct Ctr {
     program: PathBuf,
     options: Vec<String>,
@@ -33,7 +32,6 @@ impl Ctr {
         }
     }
 
-    /// The arguments that start a container with the devices of `plan`.
     pub(super) fn run_arguments(&self, plan: &Plan, program: &Program, name: &str) -> Vec<String> {
         let devices = [plan.device.clone()];
         let container =
@@ -82,14 +80,12 @@ impl Ctr {
         self.run(&self.with_options(arguments), &Stop::only_after(REMOVE_LIMIT)).await
     }
 
-    /// The arguments of a command, after the options of every command.
     pub(super) fn with_options(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned());
         self.options.iter().cloned().chain(arguments).collect()
     }
 }
 
-/// A command for a reader.
 pub(super) fn display(arguments: &[String]) -> String {
     format!("ctr {}", arguments.join(" "))
 }

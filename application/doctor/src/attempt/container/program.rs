@@ -12,10 +12,8 @@ const FOLDER: &str = r"C:\directx-verify";
 const FILE: &str = "directx-device-plugin.exe";
 
 /// The program of this project that tests GPU APIs. Release and image have it next to this one.
-const PROBE: &str = "gpu-probe";
-const PROBE_FILE: &str = "gpu-probe.exe";
+const PROBE: &str = "gpu-probe.exe";
 
-/// The program that runs in the container.
 pub(super) struct Program {
     pub(super) kind: Kind,
     pub(super) command: Vec<String>,
@@ -42,11 +40,11 @@ impl Program {
             let this = (std::env::current_exe()?, FILE);
             return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
         };
-        let probe_name = format!("{PROBE}{}", std::env::consts::EXE_SUFFIX);
+        let probe_name = format!("gpu-probe{}", std::env::consts::EXE_SUFFIX);
         let probe = std::env::current_exe()?.with_file_name(probe_name);
-        if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
+        if ["gpu-probe", PROBE].contains(&name.as_str()) && probe.is_file() {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
+            return Program::copied(Kind::Other, &[(probe, PROBE)], &arguments);
         }
         Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
     }
@@ -80,20 +78,15 @@ impl Program {
     }
 }
 
-/// A folder with copies of `files`, under these names.
+/// A temporary folder with copies of `files`, under these names. Everybody may read it and only
+/// administrators may change it.
 fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
-    let folder = folder()?;
-    for (file, name) in files {
-        std::fs::copy(file, folder.path().join(name))?;
-    }
-    Ok(folder)
-}
-
-/// A temporary folder that everybody may read and only administrators may change.
-fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
     #[cfg(windows)]
     win32::directory_access::share_programs(folder.path())?;
+    for (file, name) in files {
+        std::fs::copy(file, folder.path().join(name))?;
+    }
     Ok(folder)
 }
 
