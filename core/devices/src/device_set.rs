@@ -169,7 +169,7 @@ impl DeviceSet {
     }
 
     /// The devices of all resources. A device may belong to several resources.
-    pub fn entries(&self) -> impl Iterator<Item = &ListedDevice> {
+    pub fn entries(&self) -> impl Iterator<Item = &ListedDevice> + Clone {
         self.resources.iter().flat_map(|resource| resource.entries())
     }
 
