@@ -13,7 +13,8 @@ use crate::ParseError;
 use crate::Platform;
 use crate::case_folding::fold_case;
 use crate::driver_date::DriverDate;
-use crate::string_id::string_id;
+use crate::parse::parse_decimals;
+use crate::text_newtype::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver
@@ -158,14 +159,9 @@ impl FromStr for DriverVersion {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a driver version (four numbers from 0 to 65535 separated by dots)";
-        let parts: Option<Vec<u16>> = text.split('.').map(crate::decimal::parse_decimal).collect();
-        match parts.as_deref() {
-            Some(&[a, b, c, d]) => {
-                let parts = [a, b, c, d].map(u64::from);
-                Ok(DriverVersion(parts.iter().fold(0, |v, p| v << 16 | p)))
-            }
-            _ => Err(ParseError::new(text, expected)),
-        }
+        let parts: [u16; 4] =
+            parse_decimals(text, '.').ok_or_else(|| ParseError::new(text, expected))?;
+        Ok(DriverVersion(parts.iter().fold(0, |version, part| version << 16 | u64::from(*part))))
     }
 }
 

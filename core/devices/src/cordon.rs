@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::case_folding::fold_case;
 use crate::replica::split;
+use crate::text_newtype::text;
 use crate::{LocationPath, ParseError, PnpId};
 
 /// The annotation of a node that takes devices out of service, as [`DeviceName::list`] reads it.
@@ -15,6 +16,8 @@ pub const CORDON_ANNOTATION: &str = "directx.microsoft.com/cordoned-devices";
 /// replicas. Compared without case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceName(String);
+
+text!(DeviceName);
 
 impl DeviceName {
     /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a device
@@ -41,12 +44,6 @@ impl FromStr for DeviceName {
             "" => Err(ParseError::new(text, "a device ID or a location path")),
             name => Ok(DeviceName(name.to_owned())),
         }
-    }
-}
-
-impl fmt::Display for DeviceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
-use crate::decimal::parse_decimal;
+use crate::parse::parse_decimals;
 
 /// 100 ns units in a day.
 const DAY: u64 = 24 * 60 * 60 * 10_000_000;
@@ -55,9 +55,8 @@ impl FromStr for DriverDate {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a date since 1601-01-01 (year, month and day, such as 2023-02-14)";
-        let parts: Option<Vec<u64>> = text.split('-').map(parse_decimal).collect();
-        let date = match parts.as_deref() {
-            Some(&[year @ 1_601..=60_000, month @ 1..=12, day @ 1..=31]) => {
+        let date = match parse_decimals(text, '-') {
+            Some([year @ 1_601..=60_000, month @ 1..=12, day @ 1..=31]) => {
                 // The year begins with March, as in `Display`.
                 let year = if month < 3 { year - 1 } else { year } - 1_600;
                 let month_from_march = (month + 9) % 12;

@@ -4,13 +4,13 @@
 //! mounted into containers. Windows stages every driver package below one of two folders,
 //! so a path elsewhere is a mistake or an attempt to reach other files.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::paths::check_component;
 use crate::printable::printable;
+use crate::text_newtype::text;
 
 /// The folders below the Windows folder that contain driver packages: the driver store, and
 /// the host's driver store in virtual machines with a paravirtualized GPU and in containers.
@@ -21,23 +21,11 @@ const REPOSITORIES: [&str; 2] =
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SystemRoot(String);
 
-impl SystemRoot {
-    /// The folder as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+text!(SystemRoot);
 
 impl Default for SystemRoot {
     fn default() -> SystemRoot {
         SystemRoot(r"C:\Windows".to_owned())
-    }
-}
-
-impl fmt::Display for SystemRoot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -82,7 +70,7 @@ fn check_below_repository(path: &str, root: &SystemRoot) -> Result<(), String> {
         .or(strip_folder(path, &host_driver_store))
         .ok_or_else(|| format!("is not below {driver_store} or {host_driver_store}"))?;
     let package = below.strip_suffix('\\').unwrap_or(below);
-    package.split('\\').try_for_each(check_component).map_err(|problem| problem.to_string())
+    package.split('\\').try_for_each(check_component).map_err(str::to_owned)
 }
 
 /// The part of `path` below `folder`, compared without case.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
-use crate::decimal::parse_decimal;
+use crate::parse::parse_decimals;
 use crate::{StoreFolderError, SystemRoot, check_store_folder};
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
@@ -33,13 +33,9 @@ impl FromStr for HostBuild {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
-        let parts: Option<Vec<u32>> = text.split('.').map(parse_decimal).collect();
-        match parts.as_deref() {
-            Some(&[major, minor, build, revision]) => {
-                Ok(HostBuild { major, minor, build, revision })
-            }
-            _ => Err(ParseError::new(text, expected)),
-        }
+        let [major, minor, build, revision] =
+            parse_decimals(text, '.').ok_or_else(|| ParseError::new(text, expected))?;
+        Ok(HostBuild { major, minor, build, revision })
     }
 }
 
@@ -63,11 +59,9 @@ impl FromStr for HcsSchema {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "an HCS schema version (two numbers separated by a dot, such as 2.5)";
-        text.split_once('.')
-            .and_then(|(major, minor)| {
-                Some(HcsSchema { major: parse_decimal(major)?, minor: parse_decimal(minor)? })
-            })
-            .ok_or_else(|| ParseError::new(text, expected))
+        let [major, minor] =
+            parse_decimals(text, '.').ok_or_else(|| ParseError::new(text, expected))?;
+        Ok(HcsSchema { major, minor })
     }
 }
 

@@ -10,7 +10,6 @@ mod case_folding;
 mod container_contents;
 mod copy_to_vm;
 mod cordon;
-mod decimal;
 mod destination;
 mod device;
 mod device_class;
@@ -28,7 +27,7 @@ mod mounts;
 pub mod node_report;
 mod node_software;
 mod offer;
-mod parse_error;
+mod parse;
 mod paths;
 mod pattern;
 mod plan;
@@ -42,8 +41,8 @@ mod resource_name;
 mod runtime_files;
 mod selection;
 mod source;
-mod string_id;
 mod telemetry;
+mod text_newtype;
 
 pub use adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
@@ -74,9 +73,9 @@ pub use node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
 };
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
-pub use parse_error::ParseError;
+pub use parse::ParseError;
 pub use paths::{FileName, PathError, StorePath};
-pub use pattern::{DescriptionPattern, DescriptionPatternError, LocationPattern, PciPattern};
+pub use pattern::{DescriptionPattern, LocationPattern, PciPattern};
 pub use plan::{
     DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, contents, plan, takes_location_paths,
 };

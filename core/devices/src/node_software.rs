@@ -7,7 +7,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
-use crate::decimal::parse_decimal;
+use crate::parse::parse_decimals;
 
 /// What is known about the software of a node. `None` means that nobody has looked for it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -126,13 +126,10 @@ impl FromStr for ProgramVersion {
         let expected = "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
         let version = text.strip_prefix('v').unwrap_or(text);
         let release = version.split(['-', '+']).next().unwrap_or_default();
-        let numbers: Option<Vec<u32>> = release.split('.').map(parse_decimal).collect();
-        match numbers.as_deref() {
-            Some(&[major, minor, patch]) if !version.contains(char::is_whitespace) => {
-                Ok(ProgramVersion { numbers: [major, minor, patch], text: version.to_owned() })
-            }
-            _ => Err(ParseError::new(text, expected)),
-        }
+        parse_decimals(release, '.')
+            .filter(|_| !version.contains(char::is_whitespace))
+            .map(|numbers| ProgramVersion { numbers, text: version.to_owned() })
+            .ok_or_else(|| ParseError::new(text, expected))
     }
 }
 

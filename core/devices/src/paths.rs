@@ -6,23 +6,19 @@
 //! drive letters, device paths, alternate data streams, reserved device names, and names
 //! that end with dots or spaces, which Windows removes.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::case_folding::fold_case;
 use crate::printable::printable;
+use crate::text_newtype::text;
 
 /// A file's path relative to a driver store folder, with `\` between its components.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StorePath(String);
 
-impl StorePath {
-    /// The path, with `\` between its components.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text!(StorePath);
 
+impl StorePath {
     /// The last component.
     #[must_use]
     pub fn file_name(&self) -> FileName {
@@ -48,23 +44,13 @@ impl FromStr for StorePath {
     }
 }
 
-impl fmt::Display for StorePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// A bare file name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FileName(String);
 
-impl FileName {
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text!(FileName);
 
+impl FileName {
     /// The name with its case folded: equal for names that differ only in case.
     #[must_use]
     pub fn folded(&self) -> String {
@@ -82,12 +68,6 @@ impl FromStr for FileName {
         }
         check_component(text).map_err(|why| PathError::new(text, why))?;
         Ok(FileName(text.to_owned()))
-    }
-}
-
-impl fmt::Display for FileName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

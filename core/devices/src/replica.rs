@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::PnpId;
-use crate::decimal::parse_decimal;
+use crate::parse::parse_decimal;
 
 /// A replica's ID, `<PnP instance ID>\<number>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,31 +1,22 @@
 //! The name of an extended resource, as the kubelet accepts it.
 
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+use crate::text_newtype::text;
 
 /// An extended resource's name, `domain/name`, as the kubelet accepts it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ResourceName(Arc<str>);
 
-impl ResourceName {
-    /// The name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+text!(ResourceName);
 
+impl ResourceName {
     /// The name of the resource for shared devices: this name with `.shared` appended, as
     /// NVIDIA's device plugin renames shared resources. Fails if the name part becomes
     /// longer than 63 characters.
     pub fn shared(&self) -> Result<ResourceName, ResourceNameError> {
         format!("{self}.shared").parse()
-    }
-}
-
-impl fmt::Display for ResourceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

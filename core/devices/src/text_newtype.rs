@@ -1,0 +1,40 @@
+//! Newtypes that hold text.
+
+/// Makes the text of a newtype readable and printable.
+macro_rules! text {
+    ($name:ident) => {
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+pub(crate) use text;
+
+/// Defines an identifier that holds text unchanged and compares it case-sensitively.
+macro_rules! string_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(std::sync::Arc<str>);
+
+        impl $name {
+            /// Wraps `text` unchanged.
+            pub fn new(text: impl Into<std::sync::Arc<str>>) -> Self {
+                Self(text.into())
+            }
+        }
+
+        crate::text_newtype::text!($name);
+    };
+}
+pub(crate) use string_id;
