@@ -19,7 +19,7 @@ pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), Failure> {
 }
 
 fn is_used(set: &DeviceSet) -> bool {
-    let mut devices = set.resources.iter().flat_map(|resource| resource.entries());
+    let mut devices = set.entries();
     set.host.platform == Platform::LinuxDxg
         && set.host.is_this_machine
         && devices.any(|entry| entry.policy.container.cdi_devices)

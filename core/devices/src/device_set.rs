@@ -148,22 +148,18 @@ impl DeviceSet {
             let removed = removed(&resource.spec);
             Arc::new(ResourceDevices::new(resource, removed))
         });
-        let resources: Vec<Arc<ResourceDevices>> = resources.collect();
-        let mut unmatched_cordons = offer.unmatched_cordons;
-        // A removed device stays listed.
-        unmatched_cordons.retain(|cordon| {
-            !resources
-                .iter()
-                .flat_map(|r| r.entries())
-                .any(|entry| entry.device.is_cordoned_by(cordon))
-        });
-        DeviceSet {
-            resources,
+        let mut set = DeviceSet {
+            resources: resources.collect(),
             host: offer.host,
             skipped: offer.skipped,
             unmatched_rules: offer.unmatched_rules,
-            unmatched_cordons,
-        }
+            unmatched_cordons: Vec::new(),
+        };
+        // A removed device stays listed.
+        let mut unmatched = offer.unmatched_cordons;
+        unmatched.retain(|cordon| !set.entries().any(|entry| entry.device.is_cordoned_by(cordon)));
+        set.unmatched_cordons = unmatched;
+        set
     }
 
     /// The resource with this name.
@@ -172,17 +168,20 @@ impl DeviceSet {
         self.resources.iter().find(|resource| resource.spec.name == *name)
     }
 
-    /// The adapters of all devices. A device may belong to several resources.
+    /// The devices of all resources. A device may belong to several resources.
+    pub fn entries(&self) -> impl Iterator<Item = &ListedDevice> {
+        self.resources.iter().flat_map(|resource| resource.entries())
+    }
+
+    /// The adapters of all devices.
     #[must_use]
     pub fn luids(&self) -> BTreeSet<Luid> {
-        let entries = self.resources.iter().flat_map(|resource| resource.entries());
-        entries.map(|entry| entry.device.luid).collect()
+        self.entries().map(|entry| entry.device.luid).collect()
     }
 
     /// The devices that are out of service, each with the reason.
     pub fn cordoned(&self) -> impl Iterator<Item = (&PnpId, UnhealthyReason)> {
-        let entries = self.resources.iter().flat_map(|resource| resource.entries());
-        entries.filter_map(|entry| match entry.health {
+        self.entries().filter_map(|entry| match entry.health {
             Health::Unhealthy(reason @ UnhealthyReason::Cordoned(_)) => {
                 Some((&entry.device.id, reason))
             }

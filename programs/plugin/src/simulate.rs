@@ -217,11 +217,11 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
     });
     let idle =
         set.unmatched_rules.iter().map(|rule| format!("a rule of {} matches no device", rule.name));
-    let unhealthy = set.resources.iter().flat_map(|r| r.entries()).filter_map(|entry| {
+    let unhealthy = set.entries().filter_map(|entry| {
         let Health::Unhealthy(reason) = entry.health else { return None };
         Some(format!("{} is unhealthy: {reason}", entry.device.id))
     });
-    let files = set.resources.iter().flat_map(|r| r.entries()).flat_map(|entry| {
+    let files = set.entries().flat_map(|entry| {
         entry.device.runtime_files.rejected.iter().map(|value| {
             format!(
                 "{}: {} `{}` is ignored: {}",
@@ -229,7 +229,7 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
             )
         })
     });
-    let folders = set.resources.iter().flat_map(|r| r.entries()).filter_map(|entry| {
+    let folders = set.entries().filter_map(|entry| {
         let error = entry.device.rejected_store()?;
         Some(format!("{}: {error}; its files are not used", entry.device.id))
     });

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{DeviceSet, Health, ListedDevice};
+use crate::{DeviceSet, Health};
 
 /// The type of the condition.
 pub const CONDITION: &str = "DirectXDevicesHealthy";
@@ -35,15 +35,14 @@ pub enum ConditionStatus {
 /// The condition of a node with these devices.
 #[must_use]
 pub fn condition(set: &DeviceSet) -> Condition {
-    let entries: Vec<&ListedDevice> = set.resources.iter().flat_map(|r| r.entries()).collect();
     let mut reasons = Vec::new();
-    for entry in &entries {
+    for entry in set.entries() {
         if let Health::Unhealthy(reason) = entry.health {
             let device = &entry.device;
             reasons.push(format!("{} ({}): {reason}", device.id, device.description));
         }
     }
-    let count = entries.len();
+    let count = set.entries().count();
     if count == 0 {
         let message = "no device is advertised".to_owned();
         return Condition { status: ConditionStatus::Unknown, reason: "NoDevices", message };

@@ -40,9 +40,9 @@ impl EventReason {
 #[must_use]
 pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> {
     let known: HashMap<&PnpId, &ListedDevice> =
-        entries(before).map(|entry| (&entry.device.id, entry)).collect();
+        before.entries().map(|entry| (&entry.device.id, entry)).collect();
     let mut events = Vec::new();
-    for new in entries(after) {
+    for new in after.entries() {
         match known.get(&new.device.id) {
             Some(old) => events.extend(changes(old, new)),
             None => events.extend(unhealthy(new)),
@@ -55,10 +55,6 @@ pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> 
         }
     }
     events
-}
-
-fn entries(set: &DeviceSet) -> impl Iterator<Item = &ListedDevice> {
-    set.resources.iter().flat_map(|resource| resource.entries())
 }
 
 fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
