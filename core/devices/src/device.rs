@@ -119,17 +119,6 @@ pub enum NoStoreFolder {
     Rejected(Arc<StoreFolderError>),
 }
 
-impl NoStoreFolder {
-    /// The error of a folder that was found and is not used.
-    #[must_use]
-    pub fn rejected(&self) -> Option<&StoreFolderError> {
-        match self {
-            NoStoreFolder::Unknown => None,
-            NoStoreFolder::Rejected(error) => Some(error),
-        }
-    }
-}
-
 /// The driver store folder of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreFolder {
@@ -148,7 +137,10 @@ impl Device {
     /// Why the folder that the driver names is not used.
     #[must_use]
     pub fn rejected_store(&self) -> Option<&StoreFolderError> {
-        self.driver_store.as_ref().err()?.rejected()
+        match &self.driver_store {
+            Err(NoStoreFolder::Rejected(error)) => Some(error),
+            _ => None,
+        }
     }
 
     /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver names
