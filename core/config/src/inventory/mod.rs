@@ -72,7 +72,6 @@
 
 mod error;
 mod format;
-mod node;
 mod read;
 mod write;
 

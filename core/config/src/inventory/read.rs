@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 
-use serde_saphyr::FlowSeq;
+use serde_saphyr::{FlowSeq, Spanned};
 
 use devices::{
-    Adapter, CopyToVmValue, DriverKey, DriverStore, HardwareId, HostFacts, HostSnapshot,
-    LocationPath, Luid, PnpDevice, PnpId, StoreFiles, Wow64,
+    Adapter, Containerd, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsFailure, HostFacts,
+    HostSnapshot, LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml, PnpDevice, PnpId, Program,
+    StoreFiles, Wow64,
 };
 
+use crate::inventory::InventoryError;
 use crate::inventory::format::{
-    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile,
+    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, NodeFile, NvidiaGpuFile,
+    NvmlFile, PnpFile, ProgramFile,
 };
-use crate::inventory::{InventoryError, node};
 use crate::settings::KEYS;
 use crate::text::text;
 use crate::values::{NonEmpty, TextOr};
@@ -40,7 +42,7 @@ pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadEr
     unique(name, &file.adapters)?;
     let host = file.host.map(host).unwrap_or_default();
     Ok(HostSnapshot {
-        node: node::software(name, file.node.unwrap_or_default())?,
+        node: software(name, file.node.unwrap_or_default())?,
         host,
         adapters: file.adapters.into_iter().map(adapter).collect(),
         ..HostSnapshot::default()
@@ -172,5 +174,79 @@ fn copy_to_vm(value: TextOr<FlowSeq<Vec<String>>>) -> CopyToVmValue {
     match value {
         TextOr::Text(text) => CopyToVmValue::Single(text),
         TextOr::Several(FlowSeq(texts)) => CopyToVmValue::Multi(texts),
+    }
+}
+
+/// The software of a node in the section `node` of the inventory `name`. Some keys exclude each other,
+/// so after serde this checks which of them a program has.
+fn software(name: &str, file: NodeFile) -> Result<NodeSoftware, ReadError> {
+    Ok(NodeSoftware {
+        hcs_failure: file
+            .hcs_error
+            .map(|error| HcsFailure { kind: error.kind.0.0, message: error.message }),
+        containerd: file.containerd.map(|file| containerd(name, file)).transpose()?,
+        kubelet: file.kubelet.map(|file| kubelet(name, file)).transpose()?,
+        nvml: file.nvml.map(|file| nvml(name, file)).transpose()?,
+    })
+}
+
+fn containerd(name: &str, file: Spanned<ProgramFile>) -> Result<Containerd, ReadError> {
+    let place = Place::of(name, &file, "node.containerd");
+    let mut file = file.value;
+    let disabled_plugins = file.disabled_plugins.take().map(|plugins| plugins.0);
+    match program(file, &place)? {
+        Program::NotFound(_) if disabled_plugins.is_some() => {
+            Err(place.error("`disabledPlugins` requires `path`"))
+        }
+        program => Ok(Containerd { program, disabled_plugins }),
+    }
+}
+
+fn kubelet(name: &str, file: Spanned<ProgramFile>) -> Result<Program, ReadError> {
+    let place = Place::of(name, &file, "node.kubelet");
+    match file.value.disabled_plugins {
+        Some(_) => Err(place.error("unknown key `disabledPlugins`, which only containerd has")),
+        None => program(file.value, &place),
+    }
+}
+
+fn program(file: ProgramFile, place: &Place) -> Result<Program, ReadError> {
+    let version = file.version.map(|version| version.0);
+    let has_version = version.is_some() || file.version_error.is_some();
+    match either(place, ("path", file.path), ("notFoundIn", file.not_found_in))? {
+        Ok(path) => Ok(Program::Found {
+            path: path.0,
+            version: either(place, ("version", version), ("versionError", file.version_error))?,
+        }),
+        Err(_) if has_version => Err(place.error("the version of a program requires `path`")),
+        Err(places) => Ok(Program::NotFound(places)),
+    }
+}
+
+fn nvml(name: &str, file: Spanned<NvmlFile>) -> Result<Nvml, ReadError> {
+    let place = Place::of(name, &file, "node.nvml");
+    let NvmlFile { library, gpus, gpus_error } = file.value;
+    let gpus = gpus.map(|gpus| gpus.into_iter().map(gpu).collect());
+    Ok(Nvml {
+        library: library.map(|path| path.0),
+        gpus: either(&place, ("gpus", gpus), ("gpusError", gpus_error))?,
+    })
+}
+
+fn gpu(file: NvidiaGpuFile) -> NvidiaGpu {
+    let NvidiaGpuFile { index, name, driver_version, driver_model } = file;
+    NvidiaGpu { index, name, driver_version, driver_model }
+}
+
+/// The value of the first key or of the second one. Exactly one of them must have a value.
+fn either<T, E>(
+    place: &Place,
+    (key, value): (&str, Option<T>),
+    (other_key, other): (&str, Option<E>),
+) -> Result<Result<T, E>, ReadError> {
+    match (value, other) {
+        (Some(value), None) => Ok(Ok(value)),
+        (None, Some(other)) => Ok(Err(other)),
+        _ => Err(place.error(format!("expected either `{key}` or `{other_key}`"))),
     }
 }

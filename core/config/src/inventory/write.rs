@@ -3,9 +3,8 @@
 use serde_saphyr::{FlowSeq, Location, Spanned};
 
 use devices::{
-    Adapter, Containerd, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HostFacts,
-    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, Program, StoreFiles,
-    SystemRoot, Wow64,
+    Adapter, Containerd, CopyToVmValue, DriverStore, HardwareId, HostFacts, HostSnapshot, Luid,
+    NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, Program, StoreFiles, SystemRoot, Wow64,
 };
 
 use crate::inventory::format::{
@@ -63,15 +62,14 @@ fn host(host: &HostFacts) -> HostFile {
 
 fn node(node: &NodeSoftware) -> NodeFile {
     NodeFile {
-        hcs_error: node.hcs_failure.as_ref().map(hcs_error),
+        hcs_error: node.hcs_failure.as_ref().map(|failure| HcsErrorFile {
+            kind: Parsed(Choice(failure.kind)),
+            message: failure.message.clone(),
+        }),
         containerd: node.containerd.as_ref().map(|found| unplaced(containerd(found))),
         kubelet: node.kubelet.as_ref().map(|found| unplaced(program(found))),
         nvml: node.nvml.as_ref().map(|found| unplaced(nvml(found))),
     }
-}
-
-fn hcs_error(failure: &HcsFailure) -> HcsErrorFile {
-    HcsErrorFile { kind: Parsed(Choice(failure.kind)), message: failure.message.clone() }
 }
 
 fn containerd(containerd: &Containerd) -> ProgramFile {
