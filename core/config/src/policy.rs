@@ -10,7 +10,7 @@ use crate::ConfigError;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
 use crate::settings::{FileSettings, Settings};
-use crate::values::replicas;
+use crate::values::positive;
 use crate::variables::{Variables, match_name};
 
 /// The part of the adapter name that the plugin of 2019 required by default.
@@ -51,7 +51,7 @@ pub(crate) fn model_settings(
     let match_name = matched_name(variables)?;
     effective.extend(match_name.as_ref().map(|n| n.effective(model, "DIRECTX_GPU_MATCH_NAME")));
     let sharing = Sharing {
-        replicas: replicas(settings.multitenancy.value),
+        replicas: positive(settings.multitenancy.value),
         allocation: settings.allocation_policy.value.0.0,
         shared_requests: settings.shared_requests.value.0.0,
     };

@@ -9,7 +9,7 @@ use devices::{
 };
 
 use crate::any_case::AnyCase;
-use crate::values::{Choice, MAX_MEMORY_MIB, MAX_MULTITENANCY, Number, Parsed, present, replicas};
+use crate::values::{Choice, MAX_MEMORY_MIB, MAX_MULTITENANCY, Number, Parsed, positive, present};
 use crate::{Place, ReadError};
 
 /// The keys of a rule.
@@ -82,7 +82,7 @@ fn rule(file: RuleFile) -> ResourceRule {
     ResourceRule {
         name: file.name.0,
         matches: file.matches.map(|AnyCase(matches)| conditions(matches)).unwrap_or_default(),
-        replicas: file.multitenancy.map(replicas),
+        replicas: file.multitenancy.map(positive),
         allocation: file.allocation_policy.map(|policy| policy.0.0),
         visibility: file.visibility.map(|choice| choice.0.0),
     }

@@ -93,7 +93,7 @@ settings! {
     additional_mounts_wow64 "additionalMountsWow64": Mounts = |_| Mounts::default();
     runtime_mounts "runtimeMounts": Parsed<Choice<RuntimeMounts>> = |_| Parsed::default();
     runtime_files_wow64 "runtimeFilesWow64": Switch = |_| Switch(true);
-    exclude_mounts "excludeMounts": FileNames = |_| FileNames::default();
+    exclude_mounts "excludeMounts": List<FileName> = |_| List(Vec::new());
     allocation_policy "allocationPolicy": Parsed<Choice<AllocationPolicy>> = |_| Parsed::default();
     multi_device "multiDevice": Parsed<Choice<MultiDevice>> = |_| Parsed::default();
     device_class "deviceClass": DeviceClasses = DeviceClasses::default_for;
@@ -104,7 +104,7 @@ settings! {
     environment_hints "environmentHints": Switch = |_| Switch(true);
     visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
     cdi_devices "cdiDevices": Switch = |_| Switch(false);
-    cordoned_devices "cordonedDevices": DeviceNames = |_| DeviceNames::default();
+    cordoned_devices "cordonedDevices": List<DeviceName> = |_| List(Vec::new());
     unhealthy_after_resets "unhealthyAfterResets": Resets = |_| Resets::default();
     resource_name "resourceName": Parsed<ResourceName> = default_resource;
 }
@@ -295,22 +295,12 @@ impl fmt::Display for Integrated {
     }
 }
 
-/// Bare names of files.
-#[derive(Deserialize, Clone, Debug, Default)]
-pub(crate) struct FileNames(pub(crate) Vec<Parsed<FileName>>);
+/// A list of texts.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(bound = "T: FromStr<Err: fmt::Display>")]
+pub(crate) struct List<T>(pub(crate) Vec<Parsed<T>>);
 
-impl fmt::Display for FileNames {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.0.iter().map(|name| name.0.as_str()).collect();
-        write!(f, "[{}]", names.join(", "))
-    }
-}
-
-/// Names of devices.
-#[derive(Deserialize, Clone, Debug, Default)]
-pub(crate) struct DeviceNames(pub(crate) Vec<Parsed<DeviceName>>);
-
-impl fmt::Display for DeviceNames {
+impl<T: fmt::Display> fmt::Display for List<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.0.iter().map(Parsed::to_string).collect();
         write!(f, "[{}]", names.join(", "))

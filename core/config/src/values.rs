@@ -82,12 +82,7 @@ impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
     }
 }
 
-/// The number of replicas that `multitenancy` means: 0 means 1, as in the earlier plugins.
-pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU32 {
-    positive(multitenancy)
-}
-
-/// The number, at least 1.
+/// The number, at least 1: 0 replicas mean 1, as in the earlier plugins.
 pub(crate) fn positive<const MIN: u64, const MAX: u64>(number: Number<MIN, MAX>) -> NonZeroU32 {
     let number = u32::try_from(number.0).unwrap_or(u32::MAX);
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
@@ -183,7 +178,8 @@ impl<K: Display, V: Serialize> Serialize for Entries<K, V> {
 }
 
 /// One text, or a list or mapping of several.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Serialize, Clone, PartialEq, Debug)]
+#[serde(untagged)]
 pub(crate) enum TextOr<T> {
     /// A text.
     Text(String),
@@ -216,15 +212,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOr<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map)).map(TextOr::Several)
-    }
-}
-
-impl<T: Serialize> Serialize for TextOr<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            TextOr::Text(text) => serializer.serialize_str(text),
-            TextOr::Several(several) => several.serialize(serializer),
-        }
     }
 }
 
