@@ -108,11 +108,6 @@ impl Attributes {
             || self.has(Attribute::ComputeAccelerator)
     }
 
-    /// Adds `attribute`.
-    pub fn insert(&mut self, attribute: Attribute) {
-        self.0 |= attribute as u16;
-    }
-
     /// The attributes in the order of [`Attribute::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Attribute> {
         Attribute::ALL.iter().copied().filter(move |a| self.has(*a))
@@ -121,11 +116,7 @@ impl Attributes {
 
 impl FromIterator<Attribute> for Attributes {
     fn from_iter<I: IntoIterator<Item = Attribute>>(attributes: I) -> Self {
-        let mut set = Attributes::default();
-        for attribute in attributes {
-            set.insert(attribute);
-        }
-        set
+        Attributes(attributes.into_iter().fold(0, |bits, attribute| bits | attribute as u16))
     }
 }
 

@@ -173,13 +173,9 @@ fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
 }
 
 fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
-    let mut attributes = Attributes::default();
     let mask: u16 = u.arbitrary()?;
-    Attribute::ALL
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| mask >> n & 1 == 1)
-        .for_each(|(_, a)| attributes.insert(*a));
+    let attributes: Attributes =
+        Attribute::ALL.iter().copied().filter(|attribute| mask & *attribute as u16 != 0).collect();
     Ok(Adapter {
         luid: Luid(u.int_in_range(-2..=5)?),
         attributes,

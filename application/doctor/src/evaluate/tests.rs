@@ -586,9 +586,8 @@ fn what_excludes_every_adapter_has_its_fix() {
         (
             |facts| {
                 facts.snapshot.host.platform = Platform::LinuxDxg;
-                let attributes = &mut adapters(facts)[0].attributes;
-                *attributes = Attributes::default();
-                attributes.insert(Attribute::D3d12CoreCompute);
+                adapters(facts)[0].attributes =
+                    Attributes::from_iter([Attribute::D3d12CoreCompute]);
             },
             "compute-only devices such as NPUs cannot be used through /dev/dxg",
             "a rule of `resources`",
