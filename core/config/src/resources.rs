@@ -19,16 +19,11 @@ struct Use {
 
 impl Use {
     fn text(&self) -> String {
-        match (self.spec.origin, &self.origin) {
-            (ResourceOrigin::Model(model), Origin::Default) => {
-                format!("as the resource of {model}")
-            }
-            (ResourceOrigin::Model(model), origin) => {
-                format!("as the resource of {model} ({origin})")
-            }
-            (ResourceOrigin::Rule(_), origin) => {
-                format!("in the rule at {origin} ({})", self.model)
-            }
+        let Use { spec, model, origin, .. } = self;
+        match (spec.origin, origin) {
+            (ResourceOrigin::Model(_), Origin::Default) => format!("as the resource of {model}"),
+            (ResourceOrigin::Model(_), _) => format!("as the resource of {model} ({origin})"),
+            (ResourceOrigin::Rule(_), _) => format!("in the rule at {origin} ({model})"),
         }
     }
 }

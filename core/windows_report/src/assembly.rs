@@ -66,19 +66,14 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     for listed in host.adapters() {
         let (luid, mut notes) = (listed.0, Vec::new());
-        match adapter(host, inside_container, listed, devices.remove(&luid), &mut notes) {
-            Ok(adapter) => snapshot.adapters.push(adapter),
-            Err(failure) => {
-                let text = failure.to_string();
-                snapshot.warnings.push(AdapterWarning {
-                    luid,
-                    text,
-                    effect: WarningEffect::Skipped,
-                });
-                continue;
+        let read = adapter(host, inside_container, listed, devices.remove(&luid), &mut notes);
+        let (effect, notes) = match read {
+            Ok(adapter) => {
+                snapshot.adapters.push(adapter);
+                (WarningEffect::Incomplete, notes)
             }
-        }
-        let effect = WarningEffect::Incomplete;
+            Err(failure) => (WarningEffect::Skipped, vec![failure.to_string()]),
+        };
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);
     }

@@ -69,11 +69,6 @@ impl Sid {
         &self.0
     }
 
-    /// The name of a well-known group.
-    fn name(&self) -> Option<&'static str> {
-        WELL_KNOWN.iter().find(|(sid, _)| *sid == self.0).map(|&(_, name)| name)
-    }
-
     fn is_trusted(&self) -> bool {
         TRUSTED.contains(&self.0.as_str())
     }
@@ -81,8 +76,8 @@ impl Sid {
 
 impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => write!(f, "{name} ({})", self.0),
+        match WELL_KNOWN.iter().find(|(sid, _)| *sid == self.0) {
+            Some((_, name)) => write!(f, "{name} ({})", self.0),
             None => f.write_str(&self.0),
         }
     }
