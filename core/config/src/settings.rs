@@ -263,7 +263,6 @@ impl fmt::Display for Switch {
 
 /// Whether integrated devices are included: `true`, `false`, or by default only on Linux.
 #[derive(Deserialize, Clone, Copy, Debug)]
-#[serde(from = "Switch")]
 pub(crate) struct Integrated(pub(crate) Option<bool>);
 
 impl Integrated {
@@ -272,17 +271,11 @@ impl Integrated {
     }
 }
 
-impl From<Switch> for Integrated {
-    fn from(switch: Switch) -> Integrated {
-        Integrated(Some(switch.0))
-    }
-}
-
 impl FromStr for Integrated {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Switch::into)
+        text.parse().map(|Switch(included)| Integrated(Some(included)))
     }
 }
 
