@@ -11,8 +11,8 @@ use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
 use crate::paths::check_component;
 use crate::printable::printable;
 use crate::{
-    ContainerPolicy, Device, HostFacts, Luid, MountOutcome, MountPlan, NoMountsReason,
-    RuntimeMounts, Vendor,
+    ContainerPolicy, Device, HostFacts, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts,
+    Vendor,
 };
 
 /// The device file.
@@ -49,35 +49,30 @@ pub(crate) fn contents(
     let mut envs =
         if policy.omit_environment_hints { BTreeMap::new() } else { vendor_hints(devices) };
     let mut mounts = MountPlan::default();
-    match policy.runtime_mounts {
-        _ if policy.cdi_devices => {}
-        RuntimeMounts::Never => {
-            mounts.devices_without_mounts = without_mounts(devices, NoMountsReason::Never);
-        }
-        RuntimeMounts::Extra => {
-            mounts.devices_without_mounts = without_mounts(devices, NoMountsReason::ExtraOnLinux);
-        }
-        RuntimeMounts::Auto | RuntimeMounts::Always => {
-            for folder in DXG_FOLDERS {
-                let found = !host.is_this_machine || exists(folder);
-                if !found {
-                    warnings.push(PlanWarning::MissingFolder(folder));
-                }
-                let outcome = if found { MountOutcome::Mounted } else { MountOutcome::Missing };
-                let [host_path, container_path] = [folder, folder].map(str::to_owned);
-                let file =
-                    MountCandidate { host_path, container_path, origin: MountOrigin::Default };
-                mounts.files.push(FileDecision { file, outcome });
+    let reason = match policy.runtime_mounts {
+        RuntimeMounts::Never => Some(NoMountsReason::Never),
+        RuntimeMounts::Extra => Some(NoMountsReason::ExtraOnLinux),
+        RuntimeMounts::Auto | RuntimeMounts::Always => None,
+    };
+    if policy.cdi_devices {
+        // The CDI device contains the folders and the variable.
+    } else if let Some(reason) = reason {
+        mounts.devices_without_mounts = devices.iter().map(|d| (d.luid, reason)).collect();
+    } else {
+        for folder in DXG_FOLDERS {
+            let found = !host.is_this_machine || exists(folder);
+            if !found {
+                warnings.push(PlanWarning::MissingFolder(folder));
             }
-            let (name, value) = DXG_LIBRARY_PATH;
-            envs.insert(name.to_owned(), value.to_owned());
+            let outcome = if found { MountOutcome::Mounted } else { MountOutcome::Missing };
+            let [host_path, container_path] = [folder, folder].map(str::to_owned);
+            let file = MountCandidate { host_path, container_path, origin: MountOrigin::Default };
+            mounts.files.push(FileDecision { file, outcome });
         }
+        let (name, value) = DXG_LIBRARY_PATH;
+        envs.insert(name.to_owned(), value.to_owned());
     }
     ContainerContents { devices: devices.to_vec(), mounts, envs }
-}
-
-fn without_mounts(devices: &[Arc<Device>], reason: NoMountsReason) -> Vec<(Luid, NoMountsReason)> {
-    devices.iter().map(|device| (device.luid, reason)).collect()
 }
 
 /// The variables with which each vendor's libraries choose GPUs.
