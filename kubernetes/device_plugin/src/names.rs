@@ -1,7 +1,7 @@
 //! The names that kubelets and plugins agree on: of extended resources, of the directory with their
 //! sockets, and of the sockets in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Whether `name` is the name of an extended resource: `IsExtendedResourceName` of
 /// `pkg/apis/core/v1/helper/helpers.go`, with `IsQualifiedName` of
@@ -82,8 +82,9 @@ pub(crate) fn socket_name(prefix: &str, milliseconds: u64) -> String {
     format!("{prefix}-{milliseconds}{EXTENSION}")
 }
 
-/// Whether `name` has the form of [`socket_name`] for `prefix`.
-pub(crate) fn has_prefix(prefix: &str, name: &str) -> bool {
+/// Whether the name of a file has the form of [`socket_name`] for `prefix`.
+pub(crate) fn has_prefix(prefix: &str, file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.strip_prefix(prefix)
         .and_then(|rest| rest.strip_prefix('-'))
         .and_then(|rest| rest.strip_suffix(EXTENSION))
@@ -124,12 +125,12 @@ mod tests {
         let [a, b] = ["a", "b"].map(|end| format!("example.com/{}{end}", "x".repeat(62)));
         assert_ne!(default_socket_prefix(&a), default_socket_prefix(&b));
         assert_eq!(default_socket_prefix(&a).len(), NAME_LENGTH + 9);
-        assert!(!has_prefix("gpu", &socket_name(&default_socket_prefix("a.com/gpu"), 12)));
+        assert!(!has_prefix("gpu", socket_name(&default_socket_prefix("a.com/gpu"), 12).as_ref()));
     }
 
     #[test]
     fn names_of_sockets_are_recognized() {
-        assert!(has_prefix("wddm", &socket_name("wddm", 1_732_000_000_000)));
+        assert!(has_prefix("wddm", socket_name("wddm", 1_732_000_000_000).as_ref()));
         for other in [
             "kubelet.sock",
             "wddm-.sock",
@@ -140,7 +141,7 @@ mod tests {
             "wddm-x-12.sock",
             "kubelet_internal_checkpoint",
         ] {
-            assert!(!has_prefix("wddm", other), "{other}");
+            assert!(!has_prefix("wddm", other.as_ref()), "{other}");
         }
     }
 }

@@ -74,15 +74,14 @@ impl Service {
         // A preferred allocation names every device at most twice: as available, and as one that
         // must be included.
         let limit = IDS.max(2 * self.resource.devices().borrow().devices().len());
-        for (count, limit, what) in
-            [(containers, CONTAINERS, "containers"), (ids, limit, "device IDs")]
-        {
-            if count > limit {
-                let text = format!("request has more than {limit} {what}");
-                return Err(Status::invalid_argument(text));
-            }
-        }
-        Ok(())
+        let text = if containers > CONTAINERS {
+            format!("request has more than {CONTAINERS} containers")
+        } else if ids > limit {
+            format!("request has more than {limit} device IDs")
+        } else {
+            return Ok(());
+        };
+        Err(Status::invalid_argument(text))
     }
 
     /// Logs the error of a plugin and returns it. Its message may quote what a client sent.

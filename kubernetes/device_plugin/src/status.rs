@@ -17,6 +17,7 @@ use self::v1::status_client::StatusClient;
 use crate::connection;
 use crate::names::has_prefix;
 use crate::transport::Transport;
+use crate::unix_sockets::UnixSockets;
 
 pub use self::v1::status_server::SERVICE_NAME as SERVICE;
 pub use self::v1::{Phase, ResourceStatus, StatusReport};
@@ -80,15 +81,8 @@ impl StatusError {
 /// [`default_socket_prefix`](crate::default_socket_prefix) of each resource, unless the plugin chooses
 /// others. A process that was killed leaves its sockets behind.
 pub fn find_sockets(directory: &Path, prefixes: &[&str]) -> io::Result<Vec<PathBuf>> {
-    let mut sockets = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let file = entry.file_name();
-        let name = file.to_string_lossy();
-        if prefixes.iter().any(|prefix| has_prefix(prefix, &name)) {
-            sockets.push(entry.path());
-        }
-    }
+    let mut sockets = UnixSockets.list(directory)?;
+    sockets.retain(|socket| prefixes.iter().any(|prefix| has_prefix(prefix, socket)));
     sockets.sort();
     Ok(sockets)
 }

@@ -84,12 +84,11 @@ pub(crate) fn attribution(replicas: &[(&str, &str)]) -> Attribution {
     use device_plugin::pod_resources::Holder;
     let [namespace, pod, container] = ["x", "render", "x"].map(str::to_owned);
     let holder = Arc::new(Holder { namespace, pod, container });
-    replicas
-        .iter()
-        .map(|(resource, replica)| {
-            ((*resource).to_owned(), (*replica).to_owned(), Arc::clone(&holder))
-        })
-        .collect()
+    let mut attribution = Attribution::default();
+    for (resource, replica) in replicas {
+        attribution.insert(resource, (*replica).to_owned(), Arc::clone(&holder));
+    }
+    attribution
 }
 
 #[cfg(test)]

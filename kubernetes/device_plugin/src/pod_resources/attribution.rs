@@ -25,6 +25,12 @@ pub struct Attribution {
 }
 
 impl Attribution {
+    /// Adds a device of a resource. If two containers are said to hold it, the first one counts.
+    pub fn insert(&mut self, resource: &str, device_id: String, holder: Arc<Holder>) {
+        let devices = self.resources.entry(resource.to_owned()).or_default();
+        devices.entry(device_id).or_insert(holder);
+    }
+
     /// The same, with the UIDs of pods.
     #[must_use]
     pub(super) fn with_uids(self, uids: PodUids) -> Self {
@@ -55,19 +61,6 @@ impl Attribution {
     }
 }
 
-impl FromIterator<(String, String, Arc<Holder>)> for Attribution {
-    /// Each item is a resource, a device ID and the container that holds it. If two containers are
-    /// said to hold the same device, the first one counts.
-    fn from_iter<I: IntoIterator<Item = (String, String, Arc<Holder>)>>(held: I) -> Self {
-        let mut attribution = Attribution::default();
-        for (resource, id, holder) in held {
-            let devices = attribution.resources.entry(resource).or_default();
-            devices.entry(id).or_insert(holder);
-        }
-        attribution
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,13 +72,13 @@ mod tests {
             ("train", "example.com/npu", "a"),
             ("late", "example.com/gpu", "b"),
         ];
-        held.into_iter()
-            .map(|(pod, resource, id)| {
-                let [namespace, pod, container] = ["default", pod, "main"].map(str::to_owned);
-                let holder = Arc::new(Holder { namespace, pod, container });
-                (resource.to_owned(), id.to_owned(), holder)
-            })
-            .collect()
+        let mut attribution = Attribution::default();
+        for (pod, resource, id) in held {
+            let [namespace, pod, container] = ["default", pod, "main"].map(str::to_owned);
+            let holder = Arc::new(Holder { namespace, pod, container });
+            attribution.insert(resource, id.to_owned(), holder);
+        }
+        attribution
     }
 
     #[test]

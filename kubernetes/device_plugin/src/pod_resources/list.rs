@@ -75,7 +75,7 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {
-    let mut held = Vec::new();
+    let mut attribution = Attribution::default();
     for pod in response.pod_resources {
         let (namespace, name) = (printable(&pod.namespace), printable(&pod.name));
         for ContainerResources { name: container, devices } in pod.containers {
@@ -83,12 +83,12 @@ fn attribution(response: ListPodResourcesResponse) -> Attribution {
             let holder = Arc::new(Holder { namespace, pod, container: printable(&container) });
             for ContainerDevices { resource_name, device_ids } in devices {
                 for id in device_ids {
-                    held.push((resource_name.clone(), id, Arc::clone(&holder)));
+                    attribution.insert(&resource_name, id, Arc::clone(&holder));
                 }
             }
         }
     }
-    held.into_iter().collect()
+    attribution
 }
 
 #[cfg(test)]

@@ -130,8 +130,7 @@ impl<T: Transport> RegisteredResource<T> {
 /// Removes the sockets that processes left behind which were killed while they served or waited.
 async fn remove_stale_sockets<T: Transport>(node: Arc<Node<T>>, resource: Arc<dyn Resource>) {
     for path in node.other_files() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if has_prefix(&resource.socket_prefix(), &name)
+        if has_prefix(&resource.socket_prefix(), &path)
             && let Ok(Err(error)) = timeout(STALE_LIMIT, node.transport.connect(&path)).await
             && error.kind() == ErrorKind::ConnectionRefused
             && node.transport.remove(&path).is_ok()

@@ -33,7 +33,9 @@ impl Kubelet {
                 let pod = format!("pod-{number}");
                 let [namespace, container] = ["default", "main"].map(str::to_owned);
                 let holder = Arc::new(Holder { namespace, pod, container });
-                Ok([("example.com/gpu".to_owned(), "1".to_owned(), holder)].into_iter().collect())
+                let mut attribution = Attribution::default();
+                attribution.insert("example.com/gpu", "1".to_owned(), holder);
+                Ok(attribution)
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();
