@@ -127,6 +127,14 @@ impl Memory {
         };
     }
 
+    /// Lets the process run.
+    #[cfg(not(feature = "dll"))]
+    pub(crate) fn resume(self) -> Result<(), Status> {
+        // SAFETY: a handle that does not refer to a process is an error.
+        let status = unsafe { nt::NtResumeProcess(self.0) };
+        if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
+    }
+
     /// Allocates writable memory at `address`, or anywhere if it is 0.
     pub(crate) fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
         let (mut base, mut size) = (without_provenance_mut(address), size);

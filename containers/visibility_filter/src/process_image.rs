@@ -81,9 +81,7 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
 /// Lets a suspended process run. `process` is a handle of it. An error is an NTSTATUS.
 #[cfg(not(feature = "dll"))]
 pub fn resume(process: *mut c_void) -> Result<(), i32> {
-    // SAFETY: a handle that does not refer to a process is an error.
-    let status = unsafe { nt::NtResumeProcess(process) };
-    if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
+    Memory(process).resume()
 }
 
 /// The end of the addresses that the block of a program at `base` can have.
