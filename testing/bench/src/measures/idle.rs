@@ -46,8 +46,8 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
               while a kubelet has the device lists and nothing changes. The check of the sockets \
               once a second wakes tokio 2.25 times: tokio first moves a timer of more than 64 ms \
               down to the millisecond level of its timer wheel, and every 4 s down to the level \
-              above that. The configuration and the inventory are checked once a second by a \
-              thread each.",
+              above that. The configuration, the inventory and the file with devices out of service \
+              are checked once a second by a thread each.",
         rows,
     })
 }
