@@ -15,6 +15,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The longest interval between two reports.
 const LONGEST_INTERVAL: Duration = Duration::from_mins(10);
 
+/// When a thread that could not be started is started again.
+const RETRY: Duration = Duration::from_secs(10);
+
 /// What the thread of a query is doing, as text, for log and status.
 #[derive(Clone, Default)]
 pub(crate) struct Activity(Arc<Mutex<String>>);
@@ -43,7 +46,13 @@ struct Run<A> {
     answer: oneshot::Receiver<A>,
     since: Instant,
     report_at: Instant,
+    /// The query, until a thread takes it.
+    work: Work,
+    /// When to start a thread again, if none could be started.
+    start_at: Option<Instant>,
 }
+
+type Work = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl<A: Send + 'static> BackgroundQuery<A> {
     /// A query that is not running.
@@ -63,20 +72,17 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         self.run.is_some()
     }
 
-    /// Runs `query` on a new thread. It ends without an answer if none can be started. The last run
-    /// must have ended.
+    /// Runs `query` on a new thread, or later if none can be started. The last run must have ended.
     pub(crate) fn start(&mut self, query: impl FnOnce() -> A + Send + 'static) {
         debug_assert!(!self.is_running(), "a query has at most one thread");
         let (send, answer) = oneshot::channel();
-        let started = std::thread::Builder::new().name(self.name.to_owned()).spawn(move || {
+        let work: Work = Arc::new(Mutex::new(Some(Box::new(move || {
             // Without a receiver, the process is ending.
             let _ = send.send(query());
-        });
-        if let Err(error) = started {
-            tracing::warn!(query = self.name, %error, "cannot start the thread of a query");
-        }
+        }))));
         let since = Instant::now();
-        self.run = Some(Run { answer, since, report_at: since + LIMIT });
+        let start_at = start_thread(self.name, &work);
+        self.run = Some(Run { answer, since, report_at: since + LIMIT, work, start_at });
     }
 
     /// Waits for the answer of the current run. Never completes without one. Logs a run that
@@ -88,7 +94,7 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         }
     }
 
-    /// Waits for the end of the current run: `None` if it has no answer, or nothing runs.
+    /// Waits for the end of the current run: `None` if it panicked, or nothing runs.
     pub(crate) async fn end(&mut self) -> Option<A> {
         while let Some(run) = &mut self.run {
             tokio::select! {
@@ -97,9 +103,12 @@ impl<A: Send + 'static> BackgroundQuery<A> {
                     self.run = None;
                     if answer.is_err() {
                         // The panic handler has printed the panic itself.
-                        tracing::warn!(query = self.name, "query ended without an answer");
+                        tracing::warn!(query = self.name, "query panicked");
                     }
                     return answer.ok();
+                }
+                () = sleep_until(run.start_at.unwrap_or(run.report_at)), if run.start_at.is_some() => {
+                    run.start_at = start_thread(self.name, &run.work);
                 }
                 () = sleep_until(run.report_at) => {
                     let waited = run.since.elapsed();
@@ -112,6 +121,22 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         }
         None
     }
+}
+
+/// Starts a thread for the work. If that fails, returns when to try again.
+fn start_thread(query: &'static str, work: &Work) -> Option<Instant> {
+    let work = Arc::clone(work);
+    let error = std::thread::Builder::new()
+        .name(query.to_owned())
+        .spawn(move || {
+            let taken = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(work) = taken {
+                work();
+            }
+        })
+        .err()?;
+    tracing::warn!(query, %error, "cannot start the thread of a query");
+    Some(Instant::now() + RETRY)
 }
 
 #[cfg(test)]
@@ -141,6 +166,21 @@ mod tests {
         release.send(7).unwrap();
         assert_eq!(query.answer().await, 7);
         assert!(!query.is_running());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_could_not_be_started_is_started_later() {
+        let mut query = BackgroundQuery::new("NVML", "no UUIDs");
+        let (send, answer) = oneshot::channel();
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || send.send(7).unwrap());
+        let (work, since) = (Arc::new(Mutex::new(Some(work))), Instant::now());
+        let start_at = Some(since + RETRY);
+        query.run = Some(Run { answer, since, report_at: since + 2 * RETRY, work, start_at });
+        let early = tokio::time::timeout(RETRY / 2, query.end()).await;
+        assert!(early.is_err() && query.is_running());
+        tokio::time::advance(RETRY).await;
+        tokio::time::resume();
+        assert_eq!(query.end().await, Some(7));
     }
 
     #[tokio::test]
