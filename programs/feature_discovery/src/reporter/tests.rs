@@ -452,7 +452,9 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
                 sleep(Duration::from_millis(1)).await;
             }
             let pause = ended.elapsed();
-            assert!(pause >= PAUSE && pause <= 2 * PAUSE, "{pause:?}");
+            // The pause is seen up to two steps of the loop above late.
+            let latest = 2 * PAUSE + Duration::from_millis(2);
+            assert!(pause >= PAUSE && pause <= latest, "{pause:?}");
             pauses.insert(pause);
         }
     })
