@@ -41,7 +41,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     let [exports, script, resource, code, library] = names.map(|name| folder.join(name));
     fs::write(&exports, format!("LIBRARY \"{file}\"\nEXPORTS\n{export} @1\n"))?;
     let numbers = VERSION.split('-').next().unwrap_or_default().replace('.', ",");
-    let text = include_str!("../../containers/visibility_filter/version.rc")
+    let text = include_str!("../../crates/containers/visibility_filter/version.rc")
         .replace("{name}", file.trim_end_matches(".dll"))
         .replace("{version}", VERSION)
         .replace("{numbers}", &numbers);

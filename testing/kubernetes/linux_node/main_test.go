@@ -52,7 +52,7 @@ func TestLinuxNode(t *testing.T) {
 	for name, path := range map[string]string{
 		"inventory.yaml": inRepository("fixtures/inventories/made-up-wsl2-laptop.yaml"),
 		"linux.yml":      inRepository("deploy/linux.yml"),
-		"cdi.snap":       inRepository("application/daemon/src/snapshots/daemon__cdi__tests__the_specification_is_written_again_if_it_was_changed.snap"),
+		"cdi.snap":       inRepository("crates/application/daemon/src/snapshots/daemon__cdi__tests__the_specification_is_written_again_if_it_was_changed.snap"),
 		"plugin.tar":     os.Getenv(imageVariable),
 	} {
 		text, err := os.ReadFile(path)

@@ -99,7 +99,7 @@ func (e exposition) names() []string {
 
 // The recorded text contains every metric: the tests of the crate compare it with the catalog.
 func TestPrometheusReadsEveryMetric(t *testing.T) {
-	const path = "../../../application/daemon/tests/metrics/snapshots/metrics__scrape__prometheus.snap"
+	const path = "../../../crates/application/daemon/tests/metrics/snapshots/metrics__scrape__prometheus.snap"
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

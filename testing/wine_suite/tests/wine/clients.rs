@@ -59,7 +59,7 @@ fn cpp(folder: &Path) {
     let mut compiler = Command::new("x86_64-w64-mingw32-g++");
     compiler.args(["-std=c++17", "-O1", "-static", "-I"]).arg(include);
     compiler
-        .arg(root().join("programs/discovery_dll/clients/cpp/test-device-discovery.cpp"))
+        .arg(root().join("crates/programs/discovery_dll/clients/cpp/test-device-discovery.cpp"))
         .arg("-o")
         .arg(folder.join(CPP_CLIENT));
     stdout(compiler.arg(&imports));

@@ -1,0 +1,381 @@
+//! An extended resource as the kubelet sees it: the node's devices, and a plan for each
+//! allocation.
+//!
+//! Plans become messages of the device plugin API only here.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use device_plugin::{
+    CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
+    PreferredRequest, Status, async_trait,
+};
+use devices::{
+    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
+    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+};
+#[cfg(test)]
+use futures_util::FutureExt;
+use tokio::sync::watch;
+
+use crate::node_devices::published_devices::PublishedDevices;
+
+/// One resource of the node. It stays the same object when the configuration changes, so that its
+/// streams stay open.
+pub(crate) struct AdvertisedResource {
+    name: ResourceName,
+    origin: ResourceOrigin,
+    list: watch::Sender<Arc<DeviceList>>,
+    devices: PublishedDevices,
+    /// The pairs of paths that were logged, so that each is logged once.
+    logged_mounts: Mutex<HashSet<[String; 2]>>,
+}
+
+/// The driver model whose own resource this is; `None` for a rule's.
+fn model(origin: ResourceOrigin) -> Option<DriverModel> {
+    match origin {
+        ResourceOrigin::Model(model) => Some(model),
+        ResourceOrigin::Rule(_) => None,
+    }
+}
+
+/// Plans a container on this machine: whether a file of a live host (on Linux: a folder) exists is
+/// read from its disk.
+pub fn plan_on_this_machine<'a>(
+    resource: &ResourceDevices,
+    ids: impl IntoIterator<Item = &'a str>,
+    host: &HostFacts,
+) -> Result<Plan, PlanError> {
+    let exists = if cfg!(windows) { Path::is_file } else { Path::exists };
+    devices::plan(resource, ids, host, &|path| exists(Path::new(path)))
+}
+
+impl AdvertisedResource {
+    /// The resource `spec` with an empty list and the devices in `devices`.
+    pub(crate) fn new(spec: &ResourceSpec, devices: &PublishedDevices) -> AdvertisedResource {
+        devices.metrics.add_resource(spec.name.as_str());
+        let empty = DeviceList::new([]).expect("an empty list is small");
+        AdvertisedResource {
+            name: spec.name.clone(),
+            origin: spec.origin,
+            list: watch::Sender::new(Arc::new(empty)),
+            devices: devices.clone(),
+            logged_mounts: Mutex::default(),
+        }
+    }
+
+    /// Whether this is the resource `spec`. `status` finds a driver model's own resource by the
+    /// prefix of its socket, so a rule's resource of the same name is another one.
+    pub(crate) fn is(&self, spec: &ResourceSpec) -> bool {
+        self.name == spec.name && model(self.origin) == model(spec.origin)
+    }
+
+    /// Replaces the list, if it differs.
+    pub(crate) fn publish(&self, list: DeviceList) {
+        let changed = self.list.send_if_modified(|old| {
+            let changed = **old != list;
+            if changed {
+                *old = Arc::new(list);
+            }
+            changed
+        });
+        if changed {
+            self.devices.metrics.list_updated(self.name.as_str());
+        }
+    }
+
+    /// The devices of this resource in `set`.
+    fn of<'a>(&self, set: &'a DeviceSet) -> Result<&'a ResourceDevices, Status> {
+        let resource = set.resource(&self.name).map(Arc::as_ref);
+        resource.ok_or_else(|| {
+            let message = format!("resource {} is no longer configured", self.name);
+            Status::not_found(message)
+        })
+    }
+
+    /// The plan of a container, or the reason of a refusal for metrics and the refusal itself.
+    fn plan(
+        &self,
+        resource: &ResourceDevices,
+        ids: &[String],
+        host: &HostFacts,
+    ) -> Result<Plan, (&'static str, Status)> {
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host).map_err(
+            |error| {
+                let (code, reason) = refusal(&error);
+                (reason, Status::new(code, error.to_string()))
+            },
+        )?;
+        match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
+            Some(problem) => Err(("no_cdi_specification", Status::failed_precondition(problem))),
+            None => Ok(plan),
+        }
+    }
+
+    /// Logs what an administrator should know of an allocation.
+    fn log(&self, plan: &Plan) {
+        for warning in &plan.warnings {
+            tracing::warn!(resource = %self.name, reason = %warning, "allocated with a warning");
+        }
+        for file in &plan.mounts.files {
+            let (source, destination) = (&file.file.host_path, &file.file.container_path);
+            match &file.outcome {
+                MountOutcome::DestinationTaken { by } => {
+                    if self.is_new(source, &by.host_path) {
+                        tracing::warn!(
+                            destination,
+                            mounted = by.host_path,
+                            skipped = source,
+                            "two runtime files have the same destination"
+                        );
+                    }
+                }
+                MountOutcome::NotApplied => {
+                    if self.is_new(source, destination) {
+                        tracing::warn!(
+                            resource = %self.name,
+                            source,
+                            destination,
+                            reason = %NoMountsReason::MountedByWindows,
+                            hint = NOT_APPLIED_HINT,
+                            "additional mount not applied"
+                        );
+                    }
+                }
+                MountOutcome::Mounted | MountOutcome::Missing | MountOutcome::Excluded => {}
+            }
+        }
+    }
+
+    /// Whether a pair of paths was not logged before.
+    fn is_new(&self, source: &str, other: &str) -> bool {
+        let mut logged = self.logged_mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.insert([source.to_owned(), other.to_owned()])
+    }
+}
+
+#[async_trait]
+impl device_plugin::Resource for AdvertisedResource {
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has the
+    /// number of the rule, because socket paths must be short.
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        match self.origin {
+            ResourceOrigin::Model(model) => model.socket_prefix().into(),
+            ResourceOrigin::Rule(n) => format!("directx-rule{n}").into(),
+        }
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.list.subscribe()
+    }
+
+    fn pending(&self) -> Option<String> {
+        self.devices.pending()
+    }
+
+    async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
+        let began = Instant::now();
+        let set = self.devices.set();
+        let resource = self.of(&set)?;
+        let plan = self.plan(resource, ids, &set.host);
+        let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
+        self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
+        let plan = plan.map_err(|(_, refusal)| refusal)?;
+        self.devices.allocated(resource, ids);
+        self.log(&plan);
+        Ok(response(plan))
+    }
+
+    fn options(&self) -> DevicePluginOptions {
+        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+    }
+
+    async fn preferred_allocation(
+        &self,
+        request: PreferredRequest<'_>,
+    ) -> Result<Vec<String>, Status> {
+        let set = self.devices.set();
+        let PreferredRequest { available, must_include, size, .. } = request;
+        devices::preferred_allocation(self.of(&set)?, available, must_include, size)
+            .map_err(|error| Status::invalid_argument(error.to_string()))
+    }
+}
+
+/// The kind of a refusal, and its label `reason` in metrics, one of
+/// [`crate::metrics::REFUSAL_REASONS`].
+fn refusal(error: &PlanError) -> (Code, &'static str) {
+    use Code::{FailedPrecondition, InvalidArgument, NotFound};
+    match error {
+        PlanError::NoReplicas => (InvalidArgument, "no_devices"),
+        PlanError::Replica(ReplicaError::Malformed(_)) => (InvalidArgument, "malformed_id"),
+        PlanError::Replica(ReplicaError::BeyondReplicas(..)) => {
+            (InvalidArgument, "replica_out_of_range")
+        }
+        PlanError::Replica(ReplicaError::UnknownDevice(..)) => (NotFound, "unknown_device"),
+        PlanError::Replica(ReplicaError::Unhealthy(..)) => (FailedPrecondition, "unhealthy"),
+        PlanError::SharedRequest { .. } => (FailedPrecondition, "shared_request"),
+        PlanError::SeveralDevices(_) => (FailedPrecondition, "several_devices"),
+        PlanError::NoDeviceClass { .. } => (FailedPrecondition, "no_device_class"),
+        PlanError::DifferentClasses(_) => (FailedPrecondition, "different_classes"),
+        PlanError::NoLocationPath(_) => (FailedPrecondition, "no_location_path"),
+    }
+}
+
+/// The plan as a message to the kubelet. On Windows a device's container path and
+/// permissions must be empty. A CDI device contains everything but the variables.
+fn response(plan: Plan) -> ContainerResponse {
+    let mounts = plan.mounts.into_mounted().map(|file| Mount {
+        container_path: file.container_path,
+        host_path: file.host_path,
+        read_only: true,
+    });
+    let host_path = plan.device.host_path();
+    let (container_path, permissions) = match plan.device {
+        DeviceGrant::Location(_) | DeviceGrant::Class(_) => (String::new(), String::new()),
+        DeviceGrant::Dxg => (host_path.clone(), "rw".to_owned()),
+        DeviceGrant::Cdi => {
+            let cdi_devices = vec![CdiDevice { name: host_path }];
+            return ContainerResponse { envs: plan.envs, cdi_devices, ..Default::default() };
+        }
+    };
+    ContainerResponse {
+        mounts: mounts.collect(),
+        envs: plan.envs,
+        devices: vec![DeviceSpec { host_path, container_path, permissions }],
+        ..ContainerResponse::default()
+    }
+}
+
+/// The answer of a resource, which does not wait for anything.
+#[cfg(test)]
+pub(crate) fn allocate(
+    resource: &dyn device_plugin::Resource,
+    ids: &[String],
+) -> Result<ContainerResponse, Status> {
+    resource.allocate(ids).now_or_never().expect("an answer at once")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use devices::Catalog;
+
+    use super::*;
+    use crate::configuration;
+    use crate::logging::test_log::Log;
+    use crate::metrics;
+    use crate::node_devices::NodeDevices;
+
+    /// The resources that a recorded host advertises under `config`.
+    fn advertised(host: &str, config: &str) -> Vec<Arc<dyn device_plugin::Resource>> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let config = configuration::load(&[], Some(file)).unwrap();
+        let inventories =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
+        let snapshot = config::inventory::read(&inventories.join(host)).unwrap();
+        let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
+        devices.served().borrow().resources.clone()
+    }
+
+    const A10: &str = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\5&2C5F1A3B&0&1\0";
+    const V520: &str = r"PCI\VEN_1002&DEV_7362&SUBSYS_0A341002&REV_C3\5&2C5F1A3B&0&2\0";
+
+    #[test]
+    fn a_collision_is_logged_once_and_several_devices_each_time() {
+        let display = advertised("made-up-two-vendors.yaml", "")[0].clone();
+        let log = Log::start();
+        for _ in 0..3 {
+            allocate(&*display, &[A10.to_owned(), V520.to_owned()]).unwrap();
+        }
+        let text = log.text();
+        assert_eq!(
+            text.matches("two runtime files have the same destination").count(),
+            1,
+            "{text}"
+        );
+        assert!(text.contains("amd_opencl64.dll"), "{text}");
+        assert_eq!(text.matches("requested 2 devices").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_dropped_additional_mount_is_logged_once_with_a_hint() {
+        let mounts = "additionalMounts: {nvidia: [{source: extra.dll, destination: extra.dll}]}";
+        let display = advertised("made-up-l4-2025.yaml", mounts)[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
+        let log = Log::start();
+        for _ in 0..3 {
+            allocate(&*display, std::slice::from_ref(&id)).unwrap();
+        }
+        let text = log.text();
+        assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
+        assert!(text.contains("runtimeMounts: extra"), "{text}");
+        assert!(text.contains("extra.dll"), "{text}");
+    }
+
+    #[test]
+    fn refusals_have_the_kind_of_their_cause() {
+        let display = advertised("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
+        let kind = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            allocate(&*display, &ids).unwrap_err().code()
+        };
+        assert_eq!(kind(&[]), Code::InvalidArgument);
+        assert_eq!(kind(&["nonsense"]), Code::InvalidArgument);
+        assert_eq!(kind(&[&A10.replace(r"\0", r"\1")]), Code::InvalidArgument);
+        assert_eq!(kind(&[r"PCI\GONE\0"]), Code::NotFound);
+        assert_eq!(kind(&[A10, V520]), Code::FailedPrecondition);
+        let unhealthy = advertised("made-up-npu-beside-gpu.yaml", "")[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\4&2283F625&0&0008\0";
+        let refusal = allocate(&*unhealthy, &[id.to_owned()]).unwrap_err();
+        assert_eq!(refusal.code(), Code::FailedPrecondition);
+        assert!(refusal.message().contains("problem code 43"), "{refusal}");
+    }
+
+    /// The specification is not written for a container that is refused for another reason.
+    #[test]
+    fn without_the_cdi_specification_a_container_that_needs_it_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, "cdiDevices: true").unwrap();
+        let catalog = Catalog::new(configuration::load(&[], Some(file)).unwrap().policy);
+        let inventories =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
+        let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();
+        let devices = NodeDevices::fixed(catalog, host).unwrap();
+        let (published, resource) =
+            (devices.published(), devices.served().borrow().resources[0].clone());
+        let id = published.set().resources[0].replicas().next().unwrap().id.to_string();
+        let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
+        assert!(allocate(&id).is_ok());
+        published.set_cdi_problem(Some("cannot write `directx-dxg.json`".to_owned()));
+        let refused = allocate(&id).unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition);
+        assert!(refused.message().contains("directx-dxg.json"), "{refused}");
+        assert_eq!(allocate(r"PCI\GONE\0").unwrap_err().code(), Code::NotFound);
+        for reason in ["no_cdi_specification", "unknown_device"] {
+            let labels = metrics::labels(&[("resource", resource.name()), ("reason", reason)]);
+            assert_eq!(published.metrics.refusals.get_or_create(&labels).get(), 1, "{reason}");
+        }
+    }
+
+    #[test]
+    fn sockets_are_named_after_models_and_rules() {
+        let rules =
+            "resources: [{name: a/b, match: {vendor: amd}}, {name: c/d, match: {vendor: intel}}]";
+        let prefixes: Vec<String> = advertised("aws-t4-two.yaml", rules)
+            .iter()
+            .map(|resource| resource.socket_prefix().into_owned())
+            .collect();
+        assert_eq!(prefixes, ["wddm", "mcdm", "directx-rule0", "directx-rule1"]);
+    }
+}

@@ -1,0 +1,42 @@
+//! The table of `docs/metrics.md`, which is generated.
+
+use std::fmt::Write as _;
+
+use daemon::metrics::{DEVICE_LABELS, METRICS};
+
+const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs: UPDATE_REFERENCE=1 cargo test -p daemon --test metrics -->\n";
+
+fn table() -> String {
+    let mut table =
+        String::from("| metric | type | meaning | labels | source |\n|---|---|---|---|---|\n");
+    for metric in METRICS {
+        let device = metric.labels.starts_with(&["gpu"]);
+        let has_container = metric.labels.contains(&"namespace");
+        let own: Vec<String> = metric
+            .labels
+            .iter()
+            .filter(|label| !device || !is_device_label(label))
+            .map(|label| format!("`{label}`"))
+            .collect();
+        let common = match (device, has_container) {
+            (true, true) => "device labels",
+            (true, false) => "device labels without the container",
+            (false, _) => "",
+        };
+        let own = own.join(", ");
+        let and = if common.is_empty() || own.is_empty() { "" } else { "; " };
+        let (name, kind) = (metric.name, format!("{:?}", metric.kind).to_lowercase());
+        let (help, source) = (metric.help, metric.source);
+        writeln!(table, "| `{name}` | {kind} | {help} | {common}{and}{own} | {source} |").unwrap();
+    }
+    table
+}
+
+fn is_device_label(label: &str) -> bool {
+    DEVICE_LABELS.contains(&label)
+}
+
+#[test]
+fn the_page_lists_every_metric() {
+    doc_pages::assert_part("metrics.md", BEGIN, &table());
+}

@@ -1,0 +1,214 @@
+//! A scrape of a recorded host, with made-up telemetry and holders.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use daemon::configuration::ReloadStatus;
+use daemon::metrics::{Holder, METRICS, PluginMetrics, Scrape, render};
+use device_plugin::status::Phase;
+use device_plugin::{Readiness, ResourceReadiness};
+use devices::{
+    Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
+};
+use win32::container_processes::{ContainerName, ContainerProcess};
+
+const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";
+const SECOND: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&E0";
+
+/// An environment with one file and nothing else.
+struct OneFile<'a>(&'a str);
+
+impl config::Environment for OneFile<'_> {
+    fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
+        None
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn working_directory(&self) -> std::io::Result<PathBuf> {
+        Ok("/".into())
+    }
+
+    fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
+        Ok(self.0.as_bytes().to_vec())
+    }
+}
+
+fn device_set(config: &str) -> DeviceSet {
+    let inventories =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
+    let snapshot = config::inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
+    let flags = config::Flags { config: Some("config.yaml".into()), ..Default::default() };
+    let config = config::load(&flags, &OneFile(config)).unwrap();
+    DeviceSet::next(None, Catalog::new(config.policy).offer(&snapshot), Moment::default())
+}
+
+fn telemetry() -> Telemetry {
+    let engine = |index, kind, seconds| EngineTelemetry {
+        index,
+        kind,
+        name: None,
+        running_time: Duration::from_secs_f64(seconds),
+    };
+    let memory = |used_bytes, budget| Some(MemoryUse { used_bytes, budget_bytes: budget });
+    Telemetry {
+        engines: vec![engine(0, EngineKind::ThreeD, 12.5), engine(1, EngineKind::Copy, 0.25)],
+        dedicated: memory(1 << 30, Some(16 << 30)),
+        shared: memory(1 << 20, None),
+        temperature_celsius: Some(47.5),
+        engine_hertz: Some(1_590_000_000),
+        memory_hertz: None,
+        power_percent: Some(35.0),
+        fan_rpm: Some(1200),
+        resets: Some(1),
+    }
+}
+
+fn holder(replica: &str, pod: &str) -> Holder {
+    Holder {
+        resource: "directx.microsoft.com/display".to_owned(),
+        replica: replica.to_owned(),
+        namespace: "team-a".to_owned(),
+        pod: pod.to_owned(),
+        pod_uid: Some(format!("uid-of-{pod}")),
+        container: "main".to_owned(),
+        outdated: false,
+    }
+}
+
+/// The text of a scrape in which the first device is held by `holders`.
+fn text(config: &str, holders: &[Holder]) -> String {
+    let set = device_set(config);
+    let first = set.resources[0].entries()[0].device.luid;
+    let telemetry: BTreeMap<Luid, Telemetry> = [(first, telemetry())].into();
+    let metrics = PluginMetrics::default();
+    let resource = "directx.microsoft.com/display";
+    metrics.add_resource(resource);
+    metrics.allocate_answered(resource, Ok(()), Duration::from_micros(80));
+    metrics.allocate_answered(resource, Err("unhealthy"), Duration::from_micros(20));
+    metrics.list_updated(resource);
+    metrics.discovery_seconds.observe(0.003);
+    metrics.discovery_failures.inc();
+    let processes = [ContainerProcess {
+        process_id: 4711,
+        name: ContainerName {
+            namespace: "team-a".to_owned(),
+            pod: "one".to_owned(),
+            container: "main".to_owned(),
+        },
+        container_id: "c0ffee".to_owned(),
+    }];
+    let mut state = ResourceReadiness::starting(resource);
+    state.phase = Phase::Ready;
+    state.registrations = [("startup", 1)].into();
+    let mut readiness = Readiness::default();
+    readiness.resources.push(state);
+    let scrape = Scrape {
+        host_name: "node-1",
+        version: "0.1.0",
+        devices: &set,
+        telemetry: Some((&telemetry, Duration::from_millis(250))),
+        holders: Some(holders),
+        processes: &processes,
+        readiness: &readiness,
+        reloads: &ReloadStatus { applied: 2, rejected: 1, last_error: Some("bad".to_owned()) },
+        log_lines_dropped: 3,
+        readings: &[("telemetry", "timeout", 4)],
+    };
+    render(&metrics, &scrape)
+}
+
+/// The series of a metric, each without its name.
+fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    text.lines().filter_map(|line| line.strip_prefix(name)).collect()
+}
+
+#[test]
+fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
+    let holder = holder(&format!(r"{FIRST}\0"), "one");
+    let holder = Holder { outdated: true, ..holder };
+    let text = text("", &[holder]);
+    for metric in METRICS {
+        let kind =
+            format!("# TYPE {} {}\n", metric.name, format!("{:?}", metric.kind).to_lowercase());
+        assert_eq!(text.matches(&kind).count(), 1, "{kind}{text}");
+        assert!(text.contains(&format!("# HELP {} {}.\n", metric.name, metric.help)), "{text}");
+        let first = series(&text, metric.name);
+        let first = first.iter().find(|series| series.contains('=')).copied().unwrap_or_default();
+        let names: BTreeSet<&str> = first
+            .split(['{', ','])
+            .filter_map(|pair| pair.split_once('=').map(|(name, _)| name))
+            .filter(|name| *name != "le")
+            .collect();
+        let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
+        assert_eq!(names, expected, "{}: {first}", metric.name);
+    }
+    let documented: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    assert_eq!(types.collect::<BTreeSet<_>>(), documented);
+}
+
+#[test]
+fn the_text_is_stable() {
+    let holders = [holder(&format!(r"{FIRST}\0"), "one")];
+    // `testing/kubernetes/metrics` reads the file.
+    insta::assert_snapshot!("prometheus", on_linux(&text("", &holders)));
+}
+
+/// The text as a program for Linux on x86-64 writes it.
+fn on_linux(text: &str) -> String {
+    let machine = |os, arch| format!("os=\"{os}\",arch=\"{arch}\"");
+    let here = machine(std::env::consts::OS, std::env::consts::ARCH);
+    text.replace(&here, &machine("linux", "x86_64"))
+}
+
+#[test]
+fn a_shared_device_belongs_to_no_single_container() {
+    let config = "multitenancy: 4";
+    let replica = |n| format!(r"{FIRST}\{n}");
+    let alone =
+        [holder(&replica(0), "one"), holder(&replica(2), "one"), holder(&replica(0), "one")];
+    let alone = text(config, &alone);
+    let temperature = series(&alone, "directx_device_temperature_celsius");
+    assert!(temperature[0].contains(r#"namespace="team-a",pod="one",container="main"} 47.5"#));
+    let allocated = series(&alone, "directx_device_allocated_replicas");
+    assert!(allocated.len() == 1 && allocated[0].ends_with("} 2.0"), "{allocated:?}");
+
+    let shared =
+        [holder(&replica(0), "one"), holder(&replica(2), "two"), holder("nonsense", "three")];
+    let shared = text(config, &shared);
+    let temperature = series(&shared, "directx_device_temperature_celsius");
+    assert!(temperature.len() == 1 && temperature[0].contains(r#"pod="""#), "{temperature:?}");
+    let allocated = series(&shared, "directx_device_allocated_replicas");
+    assert!(
+        allocated.len() == 2 && allocated.iter().all(|s| s.ends_with("} 1.0")),
+        "{allocated:?}"
+    );
+}
+
+#[test]
+fn only_replicas_with_an_earlier_driver_are_outdated() {
+    let outdated = Holder { outdated: true, ..holder(&format!(r"{FIRST}\2"), "one") };
+    let holders =
+        [holder(&format!(r"{FIRST}\0"), "one"), holder(&format!(r"{FIRST}\1"), "two"), outdated];
+    let text = text("multitenancy: 4", &holders);
+    let series = series(&text, "directx_device_outdated_driver_replicas");
+    assert!(
+        series.len() == 1
+            && series[0].contains(r#"pod="one",container="main"#)
+            && series[0].ends_with("} 1.0"),
+        "{series:?}"
+    );
+}
+
+#[test]
+fn text_from_elsewhere_is_escaped() {
+    let hostile =
+        Holder { pod: "a\"b\\c\nd".to_owned(), replica: format!(r"{SECOND}\0"), ..holder("", "") };
+    let text = text("", &[hostile]);
+    assert!(text.contains(r#"pod="a\"b\\c\nd""#), "{text}");
+    assert!(text.contains(&SECOND.replace('\\', r"\\")), "{text}");
+}

@@ -1,0 +1,608 @@
+//! The status of each rule.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use command_line::Failure;
+use config::{Config, EmptyEnvironment, Flags};
+use devices::{
+    Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, ContainerPolicy, Containerd,
+    CopyToVmValue, Destination, DriverModel, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
+    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, Policy, Program, ProgramVersion,
+    RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
+};
+
+use super::evaluate;
+use crate::collect::NodeFacts;
+use crate::finding::{Finding, Status, Subject};
+
+/// Every subject, in the order of the report.
+pub(crate) const SUBJECTS: [&str; 13] = [
+    "windows",
+    "hcs",
+    "image",
+    "containerd",
+    "kubelet",
+    "kubelet-directory",
+    "kubelet-socket",
+    "configuration",
+    "device",
+    "runtime-files",
+    "resources",
+    "visibility",
+    "nvml",
+];
+
+const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
+
+/// A node without a fault: Server 2022 with one T4.
+fn healthy() -> NodeFacts {
+    let mut snapshot = two_gpus();
+    snapshot.adapters.truncate(1);
+    let found = |path: &str, version| Program::Found {
+        path: path.to_owned(),
+        version: ProgramVersion::find(version).ok_or_else(String::new),
+    };
+    snapshot.node = NodeSoftware {
+        hcs_failure: None,
+        containerd: Some(Containerd {
+            program: found(r"C:\containerd.exe", "1.7.22"),
+            disabled_plugins: Some(vec![]),
+        }),
+        kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
+        nvml: Some(nvml(&["WDDM"])),
+    };
+    NodeFacts {
+        snapshot,
+        unread: None,
+        missing_launcher_files: vec![],
+        image: Some("10.0.20348.x".parse().unwrap()),
+        directory: [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok("")),
+        configuration: Ok(configuration()),
+    }
+}
+
+/// A node whose adapters cannot be read.
+fn unreadable(facts: &mut NodeFacts) {
+    facts.unread = Some(Failure::runtime(anyhow!("no dxcore.dll")));
+    facts.snapshot.adapters.clear();
+}
+
+fn two_gpus() -> HostSnapshot {
+    config::inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
+}
+
+fn configuration() -> Config {
+    config::load(&Flags::default(), &EmptyEnvironment).unwrap()
+}
+
+fn nvml(models: &[&str]) -> Nvml {
+    let gpu = |(n, model): (usize, &&str)| NvidiaGpu {
+        index: u32::try_from(n).unwrap(),
+        name: "NVIDIA Tesla T4".to_owned(),
+        driver_version: "528.49".to_owned(),
+        driver_model: (*model).to_owned(),
+    };
+    Nvml {
+        library: Some(r"C:\Windows\System32\nvml.dll".to_owned()),
+        gpus: Ok(models.iter().enumerate().map(gpu).collect()),
+    }
+}
+
+/// The checks of `subject` after `change` to a healthy node.
+fn changed(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> Vec<Finding> {
+    let mut facts = healthy();
+    change(&mut facts);
+    evaluate(&facts).into_iter().filter(|check| check.subject == subject).collect()
+}
+
+/// Status and text of the only check of `subject`.
+fn only(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> (Status, String) {
+    let checks = changed(subject, change);
+    let [check] = checks.as_slice() else { panic!("{checks:?}") };
+    if check.status >= Status::Warning {
+        assert!(check.hint.is_some(), "no hint with {check:?}");
+    }
+    (check.status, check.what.clone())
+}
+
+fn adapters(facts: &mut NodeFacts) -> &mut Vec<Adapter> {
+    &mut facts.snapshot.adapters
+}
+
+fn store(facts: &mut NodeFacts) -> &mut DriverStore {
+    adapters(facts)[0].driver_store.as_mut().unwrap()
+}
+
+#[test]
+fn a_healthy_node_is_ok_in_every_subject() {
+    let checks = evaluate(&healthy());
+    let faults: Vec<_> = checks.iter().filter(|check| check.status != Status::Ok).collect();
+    assert!(faults.is_empty(), "{faults:?}");
+    let mut order: Vec<&str> = checks.iter().map(|check| check.subject.0).collect();
+    order.dedup();
+    assert_eq!(order, SUBJECTS);
+}
+
+#[test]
+fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
+    let build = |build: &str| {
+        only(Subject::WINDOWS, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
+    };
+    for (version, status, text) in [
+        ("10.0.14393.5582", Status::Failed, "cannot list"),
+        ("10.0.17762.1", Status::Failed, "cannot list"),
+        ("10.0.17763.4010", Status::Ok, "no DXCore"),
+        ("10.0.18363.1", Status::Ok, "no DXCore"),
+        ("10.0.19041.1", Status::Ok, "the plugin mounts"),
+        ("10.0.20348.1547", Status::Ok, "the plugin mounts"),
+        ("10.0.26100.1", Status::Ok, "mounts none"),
+    ] {
+        let (found, what) = build(version);
+        assert_eq!(found, status, "{version}");
+        assert!(what.contains(text) && what.contains(version), "{what}");
+    }
+    let unknown = only(Subject::WINDOWS, |facts| facts.snapshot.host = HostFacts::default());
+    assert_eq!(unknown.0, Status::Skipped);
+}
+
+#[test]
+fn hcs_is_missing_unresponsive_old_or_unknown() {
+    let failed = |kind, message: &str| {
+        only(Subject::HCS, |facts| {
+            facts.snapshot.host.hcs_schemas.clear();
+            facts.snapshot.node.hcs_failure =
+                Some(HcsFailure { kind, message: message.to_owned() });
+        })
+    };
+    let missing = failed(HcsFailureKind::Missing, "no HCS");
+    assert_eq!(missing, (Status::Failed, "no HCS".to_owned()));
+    let unresponsive = failed(HcsFailureKind::Unresponsive, "refused");
+    assert_eq!(unresponsive, (Status::Warning, "refused".to_owned()));
+    let unknown = only(Subject::HCS, |facts| facts.snapshot.host.hcs_schemas.clear());
+    assert_eq!(unknown.0, Status::Skipped);
+    let (status, what) = only(Subject::HCS, |facts| {
+        facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+    });
+    assert_eq!((status, what.starts_with("schema 2.1 does not ")), (Status::Warning, true));
+    for (schemas, what) in [
+        (
+            &["1.0", "2.1"][..],
+            "schemas 1.0, 2.1 do not support devices by location path (2.2 does)",
+        ),
+        (&["2.5"], "schema 2.5 supports devices by location path"),
+        (&["2.1", "2.5"], "schemas 2.1, 2.5 support devices by location path"),
+    ] {
+        let (_, found) = only(Subject::HCS, |facts| {
+            let schemas = schemas.iter().map(|schema| schema.parse().unwrap());
+            facts.snapshot.host.hcs_schemas = schemas.collect();
+        });
+        assert_eq!(found, what);
+    }
+}
+
+#[test]
+fn an_image_is_checked_when_both_versions_are_known() {
+    let image =
+        |image: &str| only(Subject::IMAGE, |facts| facts.image = Some(image.parse().unwrap()));
+    assert_eq!(image("10.0.20348.1").0, Status::Ok);
+    assert_eq!(image("10.0.17763").0, Status::Failed);
+    assert_eq!(image("10.0.26100").0, Status::Failed);
+    let too_old = changed(Subject::IMAGE, |facts| {
+        facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
+        facts.image = Some("10.0.17763.1".parse().unwrap());
+    });
+    assert!(too_old[0].what.starts_with("images of 10.0.17763 are too old for build 10.0.26100.1"));
+    assert!(too_old[0].hint.as_ref().unwrap().contains("build 20348 to 26100"), "{too_old:?}");
+    assert_eq!(only(Subject::IMAGE, |facts| facts.image = None).0, Status::Skipped);
+    let unknown = only(Subject::IMAGE, |facts| facts.snapshot.host.build = None);
+    assert_eq!(unknown.0, Status::Skipped);
+}
+
+#[test]
+fn containerd_must_be_new_enough_with_its_cri_enabled() {
+    let containerd = |version: Result<&str, &str>, disabled: Option<&[&str]>| {
+        let found = Program::Found {
+            path: r"C:\containerd.exe".to_owned(),
+            version: version.map(|v| ProgramVersion::find(v).unwrap()).map_err(str::to_owned),
+        };
+        let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
+        let containerd = Containerd { program: found, disabled_plugins };
+        only(Subject::CONTAINERD, |facts| facts.snapshot.node.containerd = Some(containerd))
+    };
+    assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Status::Failed);
+    assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Status::Ok);
+    assert_eq!(containerd(Ok("2.3.2"), Some(&["io.containerd.internal.v1.opt"])).0, Status::Ok);
+    for cri in ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"] {
+        assert_eq!(containerd(Ok("1.7.0"), Some(&[cri])).0, Status::Failed, "{cri}");
+    }
+    let (status, what) = containerd(Ok("1.7.0"), None);
+    assert_eq!((status, what.ends_with("is unknown")), (Status::Ok, true));
+    assert_eq!(containerd(Err("no answer"), None).0, Status::Warning);
+    let (status, what) = only(Subject::CONTAINERD, |facts| {
+        let program = Program::NotFound(vec!["PATH".to_owned()]);
+        facts.snapshot.node.containerd = Some(Containerd { program, disabled_plugins: None });
+    });
+    assert_eq!((status, what.as_str()), (Status::Failed, "no containerd found in PATH"));
+}
+
+#[test]
+fn kubelets_before_1_26_are_not_supported() {
+    let kubelet =
+        |program| only(Subject::KUBELET, |facts| facts.snapshot.node.kubelet = Some(program)).0;
+    let found = |version: &str| Program::Found {
+        path: r"C:\k\kubelet.exe".to_owned(),
+        version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
+    };
+    assert_eq!(kubelet(found("v1.25.16")), Status::Failed);
+    assert_eq!(kubelet(found("v1.26.0")), Status::Ok);
+    assert_eq!(kubelet(found("?")), Status::Skipped);
+    assert_eq!(kubelet(Program::NotFound(vec![])), Status::Skipped);
+}
+
+#[test]
+fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecked() {
+    let error = || Failure::usage(anyhow!("key `x`")).hint("did you mean y");
+    let checks = changed(Subject::CONFIGURATION, |facts| facts.configuration = Err(error()));
+    assert_eq!(checks[0].status, Status::Failed);
+    assert_eq!(checks[0].what, "key `x`");
+    assert_eq!(checks[0].hint.as_deref(), Some("did you mean y"));
+    for subject in [Subject::RESOURCES, Subject::RUNTIME_FILES] {
+        let found = only(subject, |facts| facts.configuration = Err(error()));
+        assert_eq!(found.0, Status::Skipped);
+    }
+}
+
+/// Additional mounts of one file for `vendor`.
+fn mounts_for(vendor: Vendor) -> AdditionalMounts {
+    let file = RuntimeFile {
+        source: "extra.dll".parse::<StorePath>().unwrap(),
+        destination: "extra.dll".parse::<Destination>().unwrap(),
+    };
+    [(vendor, vec![file])].into()
+}
+
+#[test]
+fn additional_mounts_are_judged_as_they_are_planned() {
+    let files = |build: &str, runtime_mounts, vendor| {
+        changed(Subject::RUNTIME_FILES, |facts| {
+            facts.snapshot.host.build = Some(build.parse().unwrap());
+            let policy = &mut facts.configuration.as_mut().unwrap().policy;
+            policy.models[0].container = Arc::new(ContainerPolicy {
+                runtime_mounts,
+                additional: mounts_for(vendor),
+                ..Default::default()
+            });
+        })
+    };
+    let (auto, nvidia, amd) = (RuntimeMounts::Auto, Vendor::Nvidia, Vendor::Amd);
+    let (server_2022, server_2025) = ("10.0.20348.1547", "10.0.26100.1742");
+
+    let found = files(server_2025, auto, nvidia);
+    let [none, warning] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(none.status, Status::Ok);
+    assert!(none.what.starts_with("none is mounted: runtimeMounts is auto"), "{none:?}");
+    assert_eq!(warning.status, Status::Warning);
+    let what = "additional mounts are not applied: runtimeMounts is auto";
+    assert!(warning.what.starts_with(what), "{warning:?}");
+    assert!(warning.hint.as_ref().unwrap().contains("`runtimeMounts: extra`"), "{warning:?}");
+
+    // The file of the configuration is missing from the folder.
+    let missing = files(server_2022, auto, nvidia);
+    assert_eq!((missing.len(), missing[0].status), (1, Status::Warning));
+    assert!(missing[0].what.starts_with("1 of 18 missing from "), "{missing:?}");
+    assert!(missing[0].what.ends_with("extra.dll"), "{missing:?}");
+
+    // Nothing to warn of: another mode, no device of the vendor.
+    for (build, mode, vendor) in [
+        (server_2025, RuntimeMounts::Never, nvidia),
+        (server_2025, auto, amd),
+        (server_2022, auto, amd),
+    ] {
+        let found = files(build, mode, vendor);
+        assert!(found.iter().all(|check| check.status == Status::Ok), "{mode:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_device_has_driver_version_date_and_problem_code() {
+    let (status, what) = only(Subject::DEVICE, |facts| {
+        adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
+        adapters(facts)[0].pnp.as_mut().unwrap().driver_date = Some("2023-02-14".parse().unwrap());
+    });
+    assert_eq!(
+        (status, what.as_str()),
+        (Status::Ok, "driver version 31.0.15.2849, date 2023-02-14")
+    );
+    let (_, what) = only(Subject::DEVICE, |_| ());
+    assert_eq!(what, "driver version not known, date not known");
+    let (status, what) = only(Subject::DEVICE, |facts| {
+        adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
+    });
+    assert_eq!(status, Status::Failed);
+    assert!(what.starts_with("problem code 43: "), "{what}");
+    assert_eq!(only(Subject::DEVICE, |facts| adapters(facts).clear()).0, Status::Failed);
+}
+
+#[test]
+fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
+    let mut facts = healthy();
+    unreadable(&mut facts);
+    let checks = evaluate(&facts);
+    let with = |status| {
+        let subjects = checks.iter().filter(move |check| check.status == status);
+        subjects.map(|check| check.subject).collect::<Vec<_>>()
+    };
+    assert_eq!(with(Status::Failed), [Subject::DEVICE]);
+    let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
+    assert_eq!(with(Status::Skipped), unknown);
+    let nvml = only(Subject::NVML, |facts| {
+        unreadable(facts);
+        facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
+    });
+    assert_eq!(nvml.0, Status::Ok);
+}
+
+#[test]
+fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
+    let hint = |change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::DEVICE, |facts| {
+            facts.snapshot.host.platform = Platform::LinuxDxg;
+            change(facts);
+        });
+        checks.last().unwrap().hint.clone().unwrap_or_default()
+    };
+    let old_driver = hint(&|facts| {
+        let (text, effect) = ("the driver is older".to_owned(), WarningEffect::Incomplete);
+        facts.snapshot.warnings.push(AdapterWarning { luid: Luid(7), text, effect });
+    });
+    assert!(old_driver.starts_with("update the driver"), "{old_driver}");
+    let no_files = hint(&|facts| store(facts).files = StoreFiles::Listed([].into()));
+    assert!(no_files.contains("`[gpu]` in /etc/wsl.conf"), "{no_files}");
+}
+
+#[test]
+fn an_adapter_that_is_read_in_part_is_a_warning() {
+    let checks = changed(Subject::DEVICE, |facts| {
+        let warning =
+            |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
+        let snapshot = &mut facts.snapshot;
+        snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
+        snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
+    });
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert_eq!(checks[1].status, Status::Warning);
+    assert_eq!(checks[1].what, "its folder was not read");
+}
+
+#[test]
+fn runtime_files_are_judged_as_they_are_planned() {
+    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RUNTIME_FILES, change);
+    assert_eq!(files(&|_| ()), (Status::Ok, "mounted in containers: 17".to_owned()));
+    let (status, what) = files(&|facts| {
+        if let StoreFiles::Listed(files) = &mut store(facts).files {
+            files.retain(|file| {
+                !file.contains("nvcu") && !file.contains("OpenCL") && !file.contains("nvapi")
+            });
+        }
+    });
+    assert_eq!(status, Status::Warning);
+    assert!(
+        what.starts_with("9 of 17 missing from ") && what.ends_with(", OpenCL32.dll"),
+        "{what}"
+    );
+    let unnamed = files(&|facts| {
+        store(facts).copy_to_vm.clear();
+        store(facts).files = StoreFiles::Listed([].into());
+    });
+    assert_eq!(unnamed.0, Status::Ok);
+    assert!(unnamed.1.starts_with("the driver names none"), "{}", unnamed.1);
+    let modern = files(&|facts| {
+        facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
+        adapters(facts)[0].driver_store = None;
+    });
+    assert_eq!(modern.0, Status::Ok);
+    assert!(modern.1.starts_with("none is mounted: runtimeMounts is auto"), "{}", modern.1);
+    let inside = files(&|facts| facts.snapshot.host.inside_container = true);
+    assert_eq!(inside.0, Status::Warning);
+    assert!(inside.1.contains("inside a container"), "{}", inside.1);
+    let unknown = files(&|facts| adapters(facts)[0].driver_store = None);
+    assert_eq!(unknown.0, Status::Warning);
+    assert!(unknown.1.contains("is unknown, so containers get only DirectX"), "{}", unknown.1);
+    let elsewhere = files(&|facts| store(facts).path = r"\\server\share\nv".to_owned());
+    assert_eq!(elsewhere.0, Status::Warning);
+    let what = r"`\\server\share\nv` is not below C:\Windows";
+    assert!(elsewhere.1.contains(what), "{}", elsewhere.1);
+}
+
+#[test]
+fn a_device_that_cannot_be_allocated_has_no_files() {
+    let broken = changed(Subject::RUNTIME_FILES, |facts| {
+        adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
+    });
+    assert_eq!(broken, []);
+}
+
+#[test]
+fn registry_values_without_a_usable_file_are_a_warning() {
+    let checks = changed(Subject::RUNTIME_FILES, |facts| {
+        let values = store(facts).copy_to_vm.values_mut().next().unwrap();
+        values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
+    });
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert_eq!(checks[1].status, Status::Warning);
+    assert!(checks[1].what.starts_with("registry values are ignored: CopyToVmWhenNewer `99`"));
+}
+
+#[test]
+fn resources_are_counted_and_skipped_adapters_have_a_reason() {
+    let found = |change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::RESOURCES, change).into_iter();
+        checks.map(|c| (c.status, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
+    };
+    let display = "directx.microsoft.com/display".to_owned();
+    let first = |change: &dyn Fn(&mut NodeFacts)| found(change).swap_remove(0);
+    assert_eq!(first(&|_| ()), (Status::Ok, display.clone(), "1 of 1 device healthy".to_owned()));
+    let unhealthy = first(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 10);
+    assert_eq!(unhealthy, (Status::Failed, display, "0 of 1 device healthy".to_owned()));
+
+    let away = found(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear());
+    assert_eq!((away[0].0, away[1].0), (Status::Failed, Status::Warning));
+    let integrated = found(&|facts| adapters(facts)[0].integrated = true);
+    assert_eq!((integrated[0].0, integrated[1].0), (Status::Failed, Status::Warning));
+    let orphan = found(&|facts| adapters(facts)[0].pnp = None);
+    assert_eq!((orphan[0].0, orphan[1].0), (Status::Failed, Status::Warning));
+    let software = found(&|facts| adapters(facts)[0].hardware = false);
+    assert_eq!(software.len(), 1, "{software:?}");
+}
+
+#[test]
+fn devices_with_the_same_location_path_are_a_warning_with_a_fix() {
+    let findings = changed(Subject::RESOURCES, |facts| {
+        facts.snapshot = two_gpus();
+        let paths = adapters(facts)[0].pnp.as_ref().unwrap().location_paths.clone();
+        adapters(facts)[1].pnp.as_mut().unwrap().location_paths = paths;
+    });
+    let warnings: Vec<_> = findings.iter().filter(|f| f.status == Status::Warning).collect();
+    assert_eq!(warnings.len(), 2, "{findings:?}");
+    for warning in warnings {
+        assert!(warning.what.contains("is also that of the device"), "{warning:?}");
+        assert!(warning.hint.as_ref().unwrap().contains("restart the host"), "{warning:?}");
+    }
+}
+
+#[test]
+fn a_configured_launcher_that_is_missing_is_a_problem() {
+    let file = "directx-visible-filter.dll";
+    let with = |missing: &[&'static str], visibility| {
+        changed(Subject::VISIBILITY, |facts| {
+            facts.missing_launcher_files = missing.to_vec();
+            let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
+            Arc::make_mut(&mut models[0].container).visibility = visibility;
+        })
+    };
+    for checks in [with(&[file], Visibility::Off), with(&[], Visibility::Launcher)] {
+        assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
+    }
+    let checks = with(&[file], Visibility::Launcher);
+    let problem = checks.iter().find(|check| check.status == Status::Failed).unwrap();
+    assert!(problem.what.contains(file), "{problem:?}");
+    assert!(problem.hint.as_ref().unwrap().contains("visibility: off"), "{problem:?}");
+}
+
+#[test]
+fn a_rule_without_a_device_is_a_warning() {
+    let checks = changed(Subject::RESOURCES, |facts| {
+        let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
+        let rule = devices::ResourceRule {
+            name: "example.com/none".parse().unwrap(),
+            matches: devices::DeviceMatch { min_memory_mib: Some(1 << 40), ..Default::default() },
+            replicas: None,
+            allocation: None,
+            visibility: None,
+        };
+        models[0].rules = Arc::new([rule]);
+        models[0].publish_numa = false;
+    });
+    let idle = checks.iter().find(|check| check.status == Status::Warning).unwrap();
+    assert_eq!(idle.object.as_deref(), Some("example.com/none"));
+}
+
+#[test]
+fn containers_can_see_all_of_several_gpus() {
+    let (status, what) = only(Subject::VISIBILITY, |facts| {
+        facts.snapshot.adapters = two_gpus().adapters;
+    });
+    assert_eq!((status, what.contains("see both GPUs")), (Status::Warning, true));
+    let (_, what) = only(Subject::VISIBILITY, |facts| {
+        facts.snapshot.adapters = two_gpus().adapters;
+        let mut third = adapters(facts)[0].clone();
+        third.luid = Luid(3);
+        third.pnp.as_mut().unwrap().id = devices::PnpId::new(r"PCI\3");
+        adapters(facts).push(third);
+    });
+    assert!(what.contains("see all 3 GPUs"), "{what}");
+    assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
+}
+
+#[test]
+fn nvml_is_needed_only_with_an_nvidia_device() {
+    let status = |nvml: Nvml, nvidia: bool| {
+        only(Subject::NVML, |facts| {
+            facts.snapshot.node.nvml = Some(nvml);
+            if !nvidia {
+                adapters(facts).clear();
+            }
+        })
+        .0
+    };
+    let absent = || Nvml { library: None, gpus: Err("no nvidia-smi".to_owned()) };
+    assert_eq!(status(absent(), true), Status::Warning);
+    assert_eq!(status(absent(), false), Status::Ok);
+    let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
+    assert_eq!(status(broken, true), Status::Warning);
+    assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
+    let (status, what) = only(Subject::NVML, |facts| {
+        facts.snapshot.node.nvml = Some(nvml(&["WDDM", "TCC"]));
+    });
+    assert_eq!(status, Status::Warning);
+    assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
+}
+
+#[test]
+fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
+    let mut facts = healthy();
+    facts.snapshot.node.containerd = None;
+    facts.snapshot.node.kubelet = None;
+    facts.snapshot.node.nvml = None;
+    let checks = evaluate(&facts);
+    let unchecked: Vec<_> =
+        checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.subject).collect();
+    assert_eq!(unchecked, [Subject::CONTAINERD, Subject::KUBELET, Subject::NVML]);
+}
+
+/// The finding with a reason has its fix, if nothing else is advertised.
+#[test]
+fn what_excludes_every_adapter_has_its_fix() {
+    for (change, reason, fix) in [
+        (
+            (|facts| adapters(facts)[0].integrated = true) as fn(&mut NodeFacts),
+            "adapter is integrated",
+            "`includeIntegrated: true`",
+        ),
+        (
+            |facts| adapters(facts)[0].detachable = true,
+            "adapter is detachable",
+            "`includeDetachable: true`",
+        ),
+        (
+            |facts| {
+                let policy = &mut facts.configuration.as_mut().unwrap().policy;
+                policy.models.retain(|model| model.model == DriverModel::Mcdm);
+            },
+            "not matched by any enabled driver model (mcdm)",
+            "`--driver-model wddm`",
+        ),
+        (
+            |facts| {
+                facts.snapshot.host.platform = Platform::LinuxDxg;
+                adapters(facts)[0].attributes =
+                    Attributes::from_iter([Attribute::D3d12CoreCompute]);
+            },
+            "compute-only devices such as NPUs cannot be used through /dev/dxg",
+            "a rule of `resources`",
+        ),
+    ] {
+        let findings = changed(Subject::RESOURCES, change);
+        let [problem, skipped] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(
+            problem.hint.as_deref(),
+            Some("fix what the next lines report about each adapter")
+        );
+        assert_eq!(skipped.status, Status::Warning);
+        assert!(skipped.what.starts_with(&format!("not advertised: {reason}")), "{skipped:?}");
+        assert!(skipped.hint.as_ref().unwrap().contains(fix), "{skipped:?}");
+    }
+    let none = changed(Subject::RESOURCES, |facts| adapters(facts).clear());
+    assert!(none[0].hint.as_ref().unwrap().starts_with("install the GPU"), "{none:?}");
+}

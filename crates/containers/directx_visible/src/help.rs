@@ -1,0 +1,48 @@
+//! The help.
+
+pub(crate) const TEXT: &str = "\
+Runs a program that sees only the DirectX devices of its container
+
+Usage: directx-visible [--require] [--verbose] -- COMMAND [ARGUMENT]...
+       directx-visible --check [--output <text|json>]
+       directx-visible --install <FOLDER>
+       directx-visible --wait
+
+The program and its child processes see the devices that the device plugin names in
+DIRECTX_VISIBLE_DEVICES_* and DIRECTX_VISIBLE_DEVICES, and software adapters. This
+prevents mistakes; it is not isolation.
+
+Options:
+      --require  Do not run the program, or a child process, that would see all devices
+      --verbose  Report child processes that see all devices, too
+      --check    Compare the devices that each GPU API lists with and without the filter
+                 with those of the container
+      --output <text|json>
+                 Output format of --check; default `text`
+      --install <FOLDER>
+                 Copy this program and its filters to the folder, and compare the copies
+      --wait     Run until the container or the system is shut down
+  -h, --help     Print help
+  -V, --version  Print version
+
+Exit codes: the exit code of the program, or
+    1  --check found a difference
+    2  wrong usage
+  120  the variables do not name the container's devices
+  121  the container's devices no longer exist
+  122  the filter cannot be used (with --require or --check)
+  123  the program would see all devices (with --require)
+  125  another failure of directx-visible
+  126  Windows cannot run the program
+  127  the program was not found
+";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_page_has_the_help() {
+        let page = include_str!("../../../../docs/reference/directx-visible.md");
+        let block = page.replace("\r\n", "\n");
+        assert!(block.contains(&format!("```text\n{}```", super::TEXT)), "{page}");
+    }
+}

@@ -1,0 +1,475 @@
+//! The reporter with a server in memory and a paused clock.
+
+use std::path::Path;
+
+use cluster::TestServer;
+use config::{EmptyEnvironment, Flags};
+use daemon::logging::test_log::Log;
+use devices::{CORDON_ANNOTATION, Catalog, DeviceName, HostSnapshot, Moment};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::*;
+
+const TAINT: &str = "directx.microsoft.com/not-ready";
+const WATCH: &str = "GET /api/v1/nodes";
+const NODE: &str = "PATCH /api/v1/nodes/node-1";
+const STATUS: &str = "PATCH /api/v1/nodes/node-1/status";
+const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/default/events";
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn host() -> HostSnapshot {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
+    config::inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
+}
+
+fn set(host: &HostSnapshot) -> Arc<DeviceSet> {
+    let policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+    Arc::new(DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default()))
+}
+
+/// Two GPUs; the first one is unhealthy.
+fn unhealthy() -> Arc<DeviceSet> {
+    let mut host = host();
+    host.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
+    set(&host)
+}
+
+/// Runs `test` while a reporter reports the devices that `test` sends.
+async fn report(
+    server: &TestServer,
+    test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
+) {
+    report_with(server, &watch::Sender::default(), None, test).await;
+}
+
+async fn report_with(
+    server: &TestServer,
+    config_status: &watch::Sender<ReloadStatus>,
+    plugin: Option<PathBuf>,
+    test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
+) {
+    let (send, sets) = watch::channel(None);
+    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), plugin);
+    tokio::select! {
+        never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
+        () = test(send) => {}
+    }
+}
+
+fn heartbeat(server: &TestServer, number: u32) {
+    server.change(|node| node["status"]["images"] = json!([{"sizeBytes": number}]));
+}
+
+/// Method and path of the requests since the last call.
+fn requests(server: &TestServer) -> Vec<String> {
+    server.requests().into_iter().map(|request| request.name).collect()
+}
+
+fn writes(server: &TestServer) -> usize {
+    requests(server).iter().filter(|request| *request != WATCH).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_needs_three_requests_and_a_restart_one() {
+    let server = TestServer::new(json!({}));
+    for expected in [&[WATCH, NODE, STATUS][..], &[WATCH]] {
+        report(&server, async |sets| {
+            sets.send(Some(set(&host()))).unwrap();
+            sleep(MINUTE).await;
+            assert_eq!(requests(&server), expected);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_heartbeats_are_written_while_nothing_changes() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(writes(&server), 2);
+        let mut heartbeats = 0;
+        for number in 0..100 {
+            heartbeat(&server, number);
+            sets.send(Some(set(&host()))).unwrap();
+            sleep(5 * MINUTE).await;
+            let requests = requests(&server);
+            assert!(requests.iter().all(|request| request == STATUS || request == WATCH));
+            heartbeats += requests.iter().filter(|request| *request == STATUS).count();
+        }
+        assert!((101..=125).contains(&heartbeats), "{heartbeats}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_flaps_changes_the_condition_every_ten_seconds() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        for _ in 0..60 {
+            sets.send(Some(set(&host()))).unwrap();
+            sleep(MINUTE / 120).await;
+            sets.send(Some(unhealthy())).unwrap();
+            sleep(MINUTE / 120).await;
+        }
+        let changes = requests(&server).iter().filter(|request| *request == STATUS).count();
+        assert!((2..=7).contains(&changes), "{changes}");
+        sleep(MINUTE / 4).await;
+        let status = server.node()["status"]["conditions"][0]["status"].clone();
+        assert_eq!(status, "False");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_reported_and_retried_until_it_ends() {
+    for (code, hint) in
+        [(401, "expired"), (403, "deploy/feature-discovery.yml"), (409, ""), (500, "")]
+    {
+        let (log, server) = (Log::start(), TestServer::new(json!({})));
+        report(&server, async |sets| {
+            sets.send(Some(set(&host()))).unwrap();
+            sleep(MINUTE).await;
+            server.refuse(code, "the reason", "");
+            sets.send(Some(unhealthy())).unwrap();
+            let _ = server.requests();
+            sleep(60 * MINUTE).await;
+            // The delays are at least 0.5, 1, 2, ... and 30 s, and less than twice as long.
+            let attempts = writes(&server);
+            assert!((60..500).contains(&attempts), "{attempts}");
+            let text = log.text();
+            assert!(text.contains(&format!("with {code}: the reason")), "{text}");
+            assert!(text.contains(hint), "{text}");
+            let lines = text.matches("cannot change the node object").count();
+            assert!((1..=9).contains(&lines), "{lines} lines: {text}");
+            server.accept();
+            sleep(2 * MINUTE).await;
+        })
+        .await;
+        assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+        let text = log.text();
+        assert!(text.contains("the API server accepts changes of the node again"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
+    let (log, server) = (Log::start(), TestServer::new(json!({})));
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        server.run(false);
+        // Until the connections are broken.
+        sleep(Duration::from_millis(1)).await;
+        sets.send(Some(unhealthy())).unwrap();
+        let _ = server.requests();
+        sleep(60 * MINUTE).await;
+        assert_eq!(requests(&server).len(), 0);
+        let text = log.text();
+        assert!(text.matches("cannot follow the node object").count() < 10, "{text}");
+        assert!(text.contains("cannot reach the API server https://127.0.0.1:1"), "{text}");
+        server.run(true);
+        sleep(2 * MINUTE).await;
+        assert_eq!(requests(&server).iter().filter(|request| *request == WATCH).count(), 1);
+    })
+    .await;
+    assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+    assert!(log.text().contains("following the node object again"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_undoes_a_change_each_time_causes_few_requests() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        let _ = server.requests();
+        for _ in 0..600 {
+            server.change(|node| node["status"]["conditions"] = json!([]));
+            sleep(Duration::from_secs(1)).await;
+        }
+        let count = writes(&server);
+        assert!((18..=22).contains(&count), "{count}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
+    let taint = |key: &&str| json!({"key": key, "effect": "NoSchedule"});
+    let taints = |keys: &[&str]| -> Value { keys.iter().map(taint).collect() };
+    let node = json!({"spec": {"taints": taints(&[TAINT, "other"])}});
+    let server = TestServer::new(node);
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(server.node()["spec"]["taints"], taints(&[TAINT, "other"]));
+        let _ = server.requests();
+        // The first attempt is made before the second change is known.
+        server.change(|node| {
+            node["status"]["allocatable"] = json!({"directx.microsoft.com/display": "2"});
+        });
+        server.refuse(409, "the object has been modified", "");
+        sleep(Duration::from_millis(1)).await;
+        server.change(|node| node["spec"]["taints"] = taints(&[TAINT, "other", "new"]));
+        server.accept();
+        sleep(MINUTE).await;
+    })
+    .await;
+    assert_eq!(server.node()["spec"]["taints"], taints(&["other", "new"]));
+    assert_eq!(requests(&server), [NODE, NODE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_restart() {
+    let server = TestServer::new(json!({}));
+    for expected in [&[WATCH, NODE, STATUS, EVENTS][..], &[WATCH]] {
+        report(&server, async |sets| {
+            sets.send(Some(unhealthy())).unwrap();
+            sleep(MINUTE).await;
+            assert_eq!(requests(&server), expected);
+        })
+        .await;
+    }
+    // The second GPU also became unhealthy while the program was not running.
+    report(&server, async |sets| {
+        let mut host = host();
+        for adapter in &mut host.adapters {
+            adapter.pnp.as_mut().unwrap().problem_code = 43;
+        }
+        sets.send(Some(set(&host))).unwrap();
+        sleep(MINUTE).await;
+        // The Event of the first one exists already.
+        let mut sent = requests(&server);
+        let events = sent.split_off(2);
+        assert_eq!(sent, [WATCH, STATUS]);
+        let methods: Vec<&str> = events.iter().filter_map(|name| name.split(' ').next()).collect();
+        assert_eq!(methods, ["POST", "GET", "PATCH", "POST"], "{events:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
+    let server = TestServer::new(json!({}));
+    let rejected = |rejected, error: Option<&str>| ReloadStatus {
+        rejected,
+        last_error: error.map(str::to_owned),
+        ..ReloadStatus::default()
+    };
+    let status = watch::Sender::new(rejected(1, Some("first")));
+    report_with(&server, &status, None, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        let events = || requests(&server).iter().filter(|request| *request == EVENTS).count();
+        sleep(MINUTE).await;
+        assert_eq!(events(), 1);
+        for (next, expected) in [
+            (rejected(1, None), 0),
+            (rejected(2, Some("second")), 1),
+            (ReloadStatus { applied: 1, ..rejected(2, Some("second")) }, 0),
+        ] {
+            status.send_replace(next);
+            sleep(MINUTE).await;
+            assert_eq!(events(), expected);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
+    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let file = cordon_file::path_in(directory.path());
+    // What an earlier run has left.
+    cordon_file::write(&file, &DeviceName::list("PCIROOT(7)")).unwrap();
+    let names = || std::fs::read_to_string(&file).unwrap_or_default();
+    let server = TestServer::new(json!({}));
+    let status = watch::Sender::default();
+    report_with(&server, &status, Some(directory.path().into()), async |sets| {
+        assert_eq!(names(), "PCIROOT(7)\n", "the node is not known");
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        assert!(!file.exists());
+
+        server.change(|node| {
+            let names = "PCIROOT(9), PCIROOT(0)#PCI(1B00)\n";
+            node["metadata"]["annotations"] = json!({CORDON_ANNOTATION: names, "other": "x"});
+        });
+        sleep(MINUTE).await;
+        assert_eq!(names(), "PCIROOT(0)#PCI(1B00)\nPCIROOT(9)\n");
+        let mut host = host();
+        host.cordoned = cordon_file::devices_in(file.clone());
+        let _ = requests(&server);
+        for expected in [2, 0] {
+            sets.send(Some(set(&host))).unwrap();
+            sleep(MINUTE).await;
+            let events = requests(&server).iter().filter(|request| *request == EVENTS).count();
+            assert_eq!(events, expected, "an unhealthy device and a wrong name");
+        }
+
+        server.run(false);
+        sleep(MINUTE).await;
+        assert_eq!(names().lines().count(), 2, "the last known names");
+        server.run(true);
+        server.change(|node| node["metadata"]["annotations"] = json!({"other": "x"}));
+        sleep(2 * MINUTE).await;
+        assert!(!file.exists());
+    })
+    .await;
+    assert!(log.text().contains("`PCIROOT(9)` in the node's annotation"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
+    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let missing = directory.path().join("device-plugins");
+    let file = cordon_file::path_in(&missing);
+    let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
+    let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
+    report_with(&server, &watch::Sender::default(), Some(missing.clone()), async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+        std::fs::create_dir(&missing).unwrap();
+        sleep(2 * PAUSE).await;
+        assert!(file.exists());
+    })
+    .await;
+    assert!(log.text().contains("cannot hand cordoned devices to the plugin"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_pause_of_seven_seconds_gets_it() {
+    let server = TestServer::new(json!({}));
+    server.refuse(429, "", "PATCH");
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        for expected in [[NODE, STATUS], [NODE, STATUS]] {
+            sleep(Duration::from_millis(6900)).await;
+            let mut sent = requests(&server);
+            sent.retain(|request| request != WATCH);
+            sent.sort();
+            assert_eq!(sent, expected);
+            sleep(Duration::from_millis(600)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_refused_delays_no_other() {
+    for (path, others) in [
+        ("/status", &[NODE, EVENTS][..]),
+        ("/nodes/node-1", &[EVENTS]),
+        ("/events", &[NODE, STATUS]),
+    ] {
+        let server = TestServer::new(json!({}));
+        server.refuse(403, "no", path);
+        report(&server, async |sets| {
+            sets.send(Some(unhealthy())).unwrap();
+            sleep(MINUTE).await;
+        })
+        .await;
+        let sent = requests(&server);
+        for other in others {
+            let count = sent.iter().filter(|request| request == other).count();
+            assert_eq!(count, 1, "{path}: {other}: {sent:?}");
+        }
+        assert!(sent.iter().filter(|request| request.contains(path)).count() > 3, "{sent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_starves_no_watch_while_devices_change() {
+    let server = TestServer::new(json!({}));
+    server.answer_after(Duration::from_secs(12), "");
+    report(&server, async |sets| {
+        for set in [set(&host()), unhealthy(), set(&host()), unhealthy()] {
+            sets.send(Some(set)).unwrap();
+            sleep(Duration::from_secs(10)).await;
+        }
+    })
+    .await;
+    let mut sent = requests(&server);
+    sent.truncate(3);
+    sent.sort();
+    assert_eq!(sent, [WATCH, NODE, STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_not_answered_delays_no_other() {
+    let server = TestServer::new(json!({
+        "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"directx.microsoft.com/display": "1k"}},
+    }));
+    server.answer_after(Duration::from_hours(1), "/status");
+    report(&server, async |sets| {
+        sets.send(Some(unhealthy())).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let mut sent = requests(&server);
+        sent.sort();
+        assert_eq!(sent, [WATCH, NODE, NODE, EVENTS]);
+        assert_eq!(server.node()["spec"]["taints"], json!([]));
+        // Other devices have other labels.
+        let mut host = host();
+        host.adapters.pop();
+        sets.send(Some(set(&host))).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(requests(&server)[0], NODE);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_begin_again_after_growing_pauses() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        for _ in 0..600 {
+            sleep(MINUTE / 600).await;
+            server.end_watches();
+        }
+    })
+    .await;
+    let count = requests(&server).iter().filter(|request| *request == WATCH).count();
+    // The pauses are at least 2, 4, 8, 16 and 30 s, and less than twice as long.
+    assert!((4..=6).contains(&count), "{count}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together() {
+    let server = TestServer::new(json!({}));
+    let mut pauses = std::collections::HashSet::new();
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        for _ in 0..20 {
+            sleep(2 * MINUTE).await;
+            let _ = server.requests();
+            server.end_watches();
+            let ended = Instant::now();
+            while !requests(&server).contains(&WATCH.to_owned()) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let pause = ended.elapsed();
+            // The pause is seen up to two steps of the loop above late.
+            let latest = 2 * PAUSE + Duration::from_millis(2);
+            assert!(pause >= PAUSE && pause <= latest, "{pause:?}");
+            pauses.insert(pause);
+        }
+    })
+    .await;
+    assert!(pauses.len() > 10, "{pauses:?}");
+}
+
+#[test]
+fn delays_grow_to_a_minute_and_are_random() {
+    let mut delays = growing(Duration::from_millis(500));
+    for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
+        let (delay, limit) = (delays.next().unwrap(), Duration::from_secs(limit));
+        assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
+    }
+    let first = || growing(Duration::from_millis(500)).next();
+    let first: std::collections::HashSet<Option<Duration>> = (0..20).map(|_| first()).collect();
+    assert!(first.len() > 10, "{first:?}");
+}

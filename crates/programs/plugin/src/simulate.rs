@@ -1,0 +1,228 @@
+//! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
+//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
+
+mod explain;
+mod json;
+mod pod_argument;
+mod report;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Args;
+use command_line::options::{DriverModels, Input};
+use command_line::verdict::print_report;
+use command_line::{Failure, OutputFormat};
+use daemon::configuration;
+use daemon::event_loop;
+use daemon::logging::LogArguments;
+use daemon::node_devices::NodeDevices;
+use device_plugin::DevicePlugin;
+use device_plugin::testing::{
+    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
+};
+use devices::{Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, ResourceName};
+use tracing::subscriber::{self, NoSubscriber};
+
+use crate::simulate::json::Document;
+use crate::simulate::pod_argument::{PodArgument, Request};
+use crate::simulate::report::{Report, SimulatedPod};
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
+                  be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
+                  more devices than are left. With --log-level, also prints what the daemon would log. \
+                  Exit codes: 0, or 1 if a pod of --pod is refused."
+)]
+pub(crate) struct SimulateArguments {
+    /// Pod to simulate, whose only container requests these devices
+    #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
+    pods: Vec<PodArgument>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    models: DriverModels,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
+    /// Print long lists completely
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// The host that is simulated by default: two of the four Tesla T4 of an AWS GPU host with
+/// Windows Server 2022.
+const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+
+/// Without `--pod`, the most pods of a resource that request one device.
+const DEFAULT_PODS: usize = 15;
+
+struct Simulation {
+    resources: Vec<ResourceView>,
+    pods: Vec<SimulatedPod>,
+    /// Which pods were not simulated.
+    left_out: Vec<String>,
+}
+
+/// Runs the command. It fails if a pod of the user is refused.
+pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
+    check_names(&arguments.pods)?;
+    let snapshot = snapshot(arguments.input.inventory.as_deref())?;
+    let models = &arguments.models.driver_models;
+    let config = configuration::load(models, arguments.input.config.clone())?;
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    // The report has what the daemon would log.
+    let _silence =
+        logs.log_level.is_none().then(|| subscriber::set_default(NoSubscriber::default()));
+    let runtime = event_loop::build()?;
+    let _entered = runtime.enter();
+    let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot.clone())?;
+    let Simulation { resources, pods, left_out } =
+        runtime.block_on(simulate(&devices, &arguments.pods))?;
+    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
+    let notes = [left_out, node_notes(&devices.set())].concat();
+    let inventory = arguments.input.inventory.clone();
+    let mut report = Report { snapshot, inventory, resources, pods, notes };
+    match arguments.output {
+        OutputFormat::Text => print_report(&report.text(arguments.verbose), report::INDENT)?,
+        OutputFormat::Json => {
+            report.notes.splice(0..0, config.notices);
+            command_line::print_json(&Document::of(&report))?;
+        }
+    }
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Fails if two pods have one name.
+fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
+    let mut names = HashSet::new();
+    match pods.iter().find(|pod| !names.insert(&pod.name)) {
+        None => Ok(()),
+        Some(pod) => Err(Failure::usage(anyhow!("several pods are named `{}`", pod.name))
+            .hint("give each pod a name; a pod requests several resources as NAME=R:1,S:1")),
+    }
+}
+
+/// The host of the inventory, or the default one.
+fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
+    match inventory {
+        Some(path) => command_line::read_inventory(path),
+        None => config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
+    }
+}
+
+/// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
+/// every host gives the same result.
+async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Simulation, Failure> {
+    let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
+    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+        .map_err(Failure::runtime)?;
+    let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
+    let set = devices.set();
+    tokio::select! {
+        Err(error) = plugin.run() => Err(Failure::runtime(error)),
+        outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
+    }
+}
+
+/// Waits for the device lists, admits the pods one after the other and reports.
+async fn scenario(
+    kubelet: &KubeletDouble<InMemory>,
+    set: &DeviceSet,
+    pods: &[PodArgument],
+) -> Simulation {
+    let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
+    let resources = kubelet.wait_for_lists(&names).await;
+    let (requested, left_out) = match pods {
+        [] => default_pods(&resources),
+        given => (given.to_vec(), Vec::new()),
+    };
+    let mut pods = Vec::new();
+    let mut allocated = HashMap::new();
+    for pod in requested {
+        let outcome = admit(kubelet, &pod).await;
+        let notes = match &outcome {
+            Ok(container) => explain::admission(&pod.requests, container, set),
+            Err(_) => explain::refusal(&pod.requests, set, &allocated),
+        };
+        if outcome.is_ok() {
+            for request in &pod.requests {
+                *allocated.entry(request.resource.clone()).or_insert(0) += request.count;
+            }
+        }
+        pods.push(SimulatedPod { pod, outcome, notes });
+    }
+    Simulation { resources, pods, left_out }
+}
+
+/// For every resource with replicas, pods that request one device each, and one that requests more
+/// than are left; and a note for each resource that has more replicas than pods.
+fn default_pods(advertised: &[ResourceView]) -> (Vec<PodArgument>, Vec<String>) {
+    let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
+    let (mut pods, mut left_out) = (Vec::new(), Vec::new());
+    for view in advertised.iter().filter(|view| view.allocatable > 0) {
+        let Ok(resource) = view.name.parse::<ResourceName>() else { continue };
+        let kind = view.name.rsplit('/').next().unwrap_or_default();
+        let singles = view.allocatable.min(DEFAULT_PODS);
+        let left = view.allocatable - singles;
+        for n in 1..=singles + 1 {
+            let count = if n > singles { left + 1 } else { 1 };
+            pods.push(PodArgument {
+                name: if several { format!("{kind}-{n}") } else { format!("pod-{n}") },
+                requests: vec![Request {
+                    resource: resource.clone(),
+                    count: u32::try_from(count).unwrap_or(u32::MAX),
+                }],
+            });
+        }
+        if left > 0 {
+            left_out.push(format!(
+                "{singles} of {} pods with one device of {resource} are simulated; --pod names pods",
+                view.allocatable
+            ));
+        }
+    }
+    (pods, left_out)
+}
+
+/// Schedules and admits a pod, or returns why it is refused.
+async fn admit(
+    kubelet: &KubeletDouble<InMemory>,
+    pod: &PodArgument,
+) -> Result<ContainerView, String> {
+    let PodArgument { name, requests } = pod.clone();
+    let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
+    let pod = PodRequest::new(name, resources);
+    kubelet.schedule(&pod)?;
+    kubelet.admit(pod).await
+}
+
+fn node_notes(set: &DeviceSet) -> Vec<String> {
+    let skipped = set.skipped.iter().map(|s| {
+        let name = if s.description.is_empty() { "an adapter" } else { &s.description };
+        format!("{name} (LUID {}) is not advertised: {}", s.luid, s.reason)
+    });
+    let idle =
+        set.unmatched_rules.iter().map(|rule| format!("a rule of {} matches no device", rule.name));
+    let entries = set.entries();
+    let devices = entries.clone().map(|entry| entry.device.as_ref());
+    let unhealthy = entries.filter_map(|ListedDevice { device, health, .. }| match health {
+        Health::Unhealthy(reason) => Some(format!("{} is unhealthy: {reason}", device.id)),
+        Health::Healthy => None,
+    });
+    let folders = devices.clone().filter_map(|device| {
+        let error = device.rejected_store()?;
+        Some(format!("{}: {error}; its files are not used", device.id))
+    });
+    let files = devices.flat_map(|Device { id, runtime_files, .. }| {
+        let rejected = runtime_files.rejected.iter();
+        rejected.map(move |r| format!("{id}: {} `{}` is ignored: {}", r.key, r.value, r.why))
+    });
+    let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
+    skipped.chain(idle).chain(cordons).chain(unhealthy).chain(folders).chain(files).collect()
+}

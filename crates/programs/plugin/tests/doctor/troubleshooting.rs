@@ -1,0 +1,140 @@
+//! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
+
+use devices::{
+    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId, ReplicaError,
+    SkipReason, UnhealthyReason,
+};
+
+const PAGE: &str = concat!(
+    include_str!("../../../../../docs/troubleshooting.md"),
+    include_str!("../../../../../docs/doctor.md")
+);
+
+/// The text on one line, without the Markdown marks for code and emphasis.
+fn plain_text(text: &str) -> String {
+    text.replace(['`', '*'], "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the pages contain `message`. They write `N` or `M` for a number.
+fn is_explained(message: &str) -> bool {
+    let message = plain_text(message);
+    let page = plain_text(PAGE);
+    // Numbers vary, so the parts between them are compared.
+    let mut parts = message.split(|c: char| c.is_ascii_digit()).map(str::trim);
+    parts.all(|part| part.len() <= 8 || page.contains(part))
+}
+
+#[test]
+fn the_comparison_can_fail() {
+    assert!(is_explained("the request contains no device IDs"));
+    assert!(!is_explained("the request contains no resource at all"));
+    assert!(is_explained("invalid allocation size 77"));
+}
+
+#[test]
+fn every_refusal_of_an_allocation_is_explained() {
+    // Where a message names a device, the pages have dots.
+    let id = || "…".to_owned();
+    let device = || PnpId::new("…");
+    for refusal in [
+        PlanError::NoReplicas,
+        PlanError::Replica(ReplicaError::Malformed(id())),
+        PlanError::Replica(ReplicaError::UnknownDevice(id(), "…".to_owned())),
+        PlanError::Replica(ReplicaError::BeyondReplicas(id(), 4)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Skipped)),
+        PlanError::NoLocationPath(device()),
+    ] {
+        let first = refusal.to_string();
+        let first = first.split(" (expected").next().unwrap();
+        assert!(is_explained(first), "{first}");
+    }
+    let no_class = |requested| PlanError::NoDeviceClass {
+        requested,
+        model: DriverModel::Mcdm,
+        devices: vec![device()],
+    };
+    for several in [
+        PlanError::SeveralDevices(vec![device()]),
+        PlanError::DifferentClasses(vec![device()]),
+        no_class(1),
+        no_class(2),
+    ] {
+        let text = several.to_string();
+        assert!(is_explained(&text), "{text}");
+    }
+}
+
+#[test]
+fn every_warning_of_an_allocation_is_explained() {
+    let class = DeviceClass::DISPLAY_ADAPTER;
+    let launcher = |file: &str, why| LauncherProblem { file: file.to_owned(), why };
+    let not_provided = launcher("directx-visible.exe", "is not provided on this node");
+    for warning in [
+        PlanWarning::SeveralDevices { count: 2, class },
+        PlanWarning::NoLocationPathSupport(class),
+        PlanWarning::NoLauncher(not_provided),
+        PlanWarning::NoLauncher(launcher("…", "does not exist")),
+    ] {
+        let text = warning.to_string();
+        let start = text.split(" (HCS schema").next().unwrap();
+        assert!(is_explained(start), "{text}");
+    }
+}
+
+#[test]
+fn every_reason_to_skip_an_adapter_is_explained() {
+    for reason in [
+        SkipReason::NoPnpDevice,
+        SkipReason::SamePnpDevice(devices::Luid(7)),
+        SkipReason::Integrated,
+        SkipReason::Detachable,
+        SkipReason::Name("…".to_owned()),
+    ] {
+        assert!(is_explained(&reason.to_string()), "{reason}");
+    }
+    let text = SkipReason::NoLocationPath.to_string();
+    assert!(is_explained(text.split(", so").next().unwrap()), "{text}");
+}
+
+/// The pages quote messages of the framework as they are in its source. The tests of the crate
+/// show when it logs them.
+#[test]
+fn quoted_messages_about_the_kubelet_are_current() {
+    let registration = include_str!("../../../../kubernetes/device_plugin/src/registration.rs");
+    let service = include_str!("../../../../kubernetes/device_plugin/src/service.rs");
+    for (source, message) in [
+        (registration, "cannot connect to kubelet"),
+        (registration, "kubelet did not accept a connection within"),
+        (registration, "kubelet did not answer within"),
+        (registration, "kubelet closed the connection before it answered"),
+        (registration, "kubelet refused the registration: "),
+        (service, "invalid allocation size"),
+        (service, "Allocate failed"),
+        (service, "GetPreferredAllocation failed"),
+        (service, "request has more than "),
+    ] {
+        assert!(source.contains(message), "the text of `{message}` has changed");
+        assert!(PAGE.contains(message), "`{message}` is not explained");
+    }
+}
+
+#[test]
+fn links_to_sections_have_a_target() {
+    let headings: Vec<String> = PAGE
+        .lines()
+        .filter_map(|line| {
+            line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+        })
+        .map(|heading| heading.to_lowercase().replace(' ', "-").replace(['?', '\''], ""))
+        .collect();
+    let links =
+        ["](#", "](doctor.md#", "](troubleshooting.md#"].map(|start| PAGE.split(start).skip(1));
+    let links: Vec<&str> =
+        links.into_iter().flatten().filter_map(|l| l.split(')').next()).collect();
+    assert!(links.len() > 10);
+    for link in links {
+        assert!(headings.iter().any(|heading| heading == link), "#{link} in {headings:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Help, version and completions of the programs, and their reference pages in `docs/reference`.
+
+use std::path::Path;
+
+use crate::outcome::{
+    GEN_DEVICE_MOUNTS, Outcome, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY, program,
+};
+
+const PROGRAMS: [&str; 3] = [GEN_DEVICE_MOUNTS, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY];
+
+#[test]
+fn the_reference_pages_are_up_to_date() {
+    for command in tools::programs() {
+        let page = format!("reference/{}.md", command.get_name());
+        doc_pages::assert_page(&page, &doc_pages::reference(&command));
+    }
+}
+
+#[test]
+fn every_program_has_examples_and_a_version() {
+    for path in PROGRAMS {
+        let help = Outcome::of(&mut program(path, &["--help"]));
+        assert_eq!(help.code, Some(0), "{help}");
+        assert!(help.stdout.contains("\nExamples:\n"), "{help}");
+        // No colors without a terminal.
+        assert!(!help.stdout.contains('\u{1b}'), "{help}");
+        let version = Outcome::of(&mut program(path, &["--version"]));
+        assert!(version.stdout.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")));
+    }
+}
+
+#[test]
+fn every_program_has_completions_for_every_shell() {
+    for path in PROGRAMS {
+        for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+            let outcome = Outcome::of(&mut program(path, &["--completions", shell]));
+            assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{shell}");
+            assert!(outcome.stdout.contains("inventory"), "{shell}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_exits_2_and_prints_nothing_to_standard_output() {
+    for path in PROGRAMS {
+        for words in [&["--no-such-option"][..], &["--completions", "tcsh"]] {
+            let outcome = Outcome::of(&mut program(path, words));
+            assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_the_guide_are_valid() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/image-developers.md");
+    let guide = std::fs::read_to_string(page).unwrap();
+    let mut parsed = 0;
+    for block in guide.split("```console\n").skip(1) {
+        // How programs that use the library are built.
+        if block.starts_with("x86_64-w64-mingw32-") {
+            continue;
+        }
+        for line in block.split("```").next().unwrap().lines() {
+            let line = line.replace('"', "");
+            let name = line.split(' ').next();
+            let command = tools::programs()
+                .into_iter()
+                .find(|command| name == Some(command.get_name()))
+                .unwrap_or_else(|| panic!("unknown program: {line}"));
+            if let Err(error) = command.try_get_matches_from(line.split_whitespace()) {
+                panic!("{line}: {error}");
+            }
+            parsed += 1;
+        }
+    }
+    assert!(parsed > 5, "the guide has only {parsed} commands");
+}
