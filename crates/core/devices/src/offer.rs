@@ -3,12 +3,17 @@
 //! Assigns every device of a snapshot to exactly one resource, and returns a reason for every
 //! adapter without a resource.
 
+pub(crate) mod device_class;
+pub(crate) mod pattern;
+pub(crate) mod policy;
+pub(crate) mod resource_name;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::case_folding::fold_case;
-use crate::selection::{check_scope, select, supported};
+use crate::select::selection::{check_scope, select, supported};
+use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, CordonSource, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
     HostSnapshot, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule, Sharing,

@@ -2,16 +2,21 @@
 //!
 //! A plan has one device entry, mounts and environment variables, and the reason for every decision.
 
+pub(crate) mod container_contents;
+pub(crate) mod dxg;
+pub(crate) mod environment_hints;
+pub(crate) mod launcher;
+pub(crate) mod mounts;
+pub(crate) mod preferred_allocation;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::container_contents::{ContainerContents, PlanWarning};
-use crate::device_set::{ListedDevice, ReplicaError, ResourceDevices};
-use crate::dxg::{self, DXG_CDI_DEVICE, DXG_DEVICE};
-use crate::environment_hints;
-use crate::launcher;
-use crate::mounts::{MountPlan, resolve};
-use crate::printable::printable;
+use crate::plan::container_contents::{ContainerContents, PlanWarning};
+use crate::plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE};
+use crate::plan::mounts::{MountPlan, resolve};
+use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
+use crate::text::printable::printable;
 use crate::{
     Device, DeviceClass, DriverModel, HcsSchema, HostFacts, LocationPath, ModelPolicy, MultiDevice,
     Platform, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,

@@ -7,7 +7,7 @@ use clap::Args;
 use cluster::{Client, ClusterError, applied_labels, condition, has_taint};
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
-use devices::node_report::CONDITION;
+use devices::report::CONDITION;
 
 use crate::node_state::MANAGER;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::Event;
 use daemon::status_notes::OutdatedContainer;
-use devices::node_report::DeviceEvent;
+use devices::report::DeviceEvent;
 use tokio::time::Instant;
 
 /// How many Events a node may report in a minute.

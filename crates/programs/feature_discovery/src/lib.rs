@@ -124,7 +124,7 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     }
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = devices::node_report::labels(&set, line.gfd_labels);
+    let labels = devices::report::labels(&set, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
         OutputFormat::Text => command_line::print(&lines.collect::<String>()),

@@ -1,7 +1,7 @@
 //! What a node object is to say, and what is missing for that. Pure.
 
 use cluster::{Node, NodeCondition, has_applied, has_taint};
-use devices::node_report::{CONDITION, Labels};
+use devices::report::{CONDITION, Labels};
 use devices::{CORDON_ANNOTATION, DeviceName, DeviceSet};
 
 use crate::monitoring::Purpose;
@@ -21,13 +21,13 @@ pub(crate) struct Desired {
 impl Desired {
     /// What the object of a node with these devices is to say.
     pub(crate) fn of(set: &DeviceSet, gfd_labels: bool) -> Desired {
-        let condition = devices::node_report::condition(set);
+        let condition = devices::report::condition(set);
         let usable = set
             .resources
             .iter()
             .filter(|resource| resource.entries().iter().any(|entry| entry.health.is_healthy()));
         Desired {
-            labels: devices::node_report::labels(set, gfd_labels),
+            labels: devices::report::labels(set, gfd_labels),
             condition: NodeCondition {
                 type_: CONDITION.to_owned(),
                 status: condition.status.to_string(),

@@ -15,7 +15,7 @@ use daemon::configuration::ReloadStatus;
 use daemon::cordon_file;
 use daemon::logging::RepeatedText;
 use devices::DeviceSet;
-use devices::node_report::{DeviceEvent, device_events};
+use devices::report::{DeviceEvent, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 

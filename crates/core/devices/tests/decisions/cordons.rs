@@ -1,6 +1,6 @@
 //! Devices that an administrator takes out of service.
 
-use devices::node_report::{DeviceEvent, EventReason, device_events};
+use devices::report::{DeviceEvent, EventReason, device_events};
 use devices::{
     Catalog, CordonSource, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy,
     Moment, UnhealthyReason,

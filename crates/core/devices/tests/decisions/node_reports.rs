@@ -5,9 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
-use devices::node_report::{
-    ConditionStatus, EventReason, Labels, condition, device_events, labels,
-};
+use devices::report::{ConditionStatus, EventReason, Labels, condition, device_events, labels};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, Moment, Policy};
 
 fn folder() -> std::path::PathBuf {

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::device_set::{ReplicaError, ResourceDevices};
+use crate::set::device_set::{ReplicaError, ResourceDevices};
 use crate::{AllocationPolicy, Sharing};
 
 /// Picks `size` of the `available` replicas, including those in `must_include`, which may be

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::case_folding::fold_case;
-use crate::replica::split;
-use crate::text_newtype::text;
+use crate::read::replica_id::split;
+use crate::text::case_folding::fold_case;
+use crate::text::text_newtype::text;
 use crate::{LocationPath, ParseError, PnpId};
 
 /// The annotation of a node that takes devices out of service, as [`DeviceName::list`] reads it.

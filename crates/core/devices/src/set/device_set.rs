@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::case_folding::fold_case;
-use crate::replica::split;
+use crate::read::replica_id::split;
+use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ReplicaId,
     ResourceName, ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, UnhealthyReason,

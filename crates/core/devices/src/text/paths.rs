@@ -8,9 +8,9 @@
 
 use std::str::FromStr;
 
-use crate::case_folding::fold_case;
-use crate::printable::printable;
-use crate::text_newtype::text;
+use crate::text::case_folding::fold_case;
+use crate::text::printable::printable;
+use crate::text::text_newtype::text;
 
 /// A file's path relative to a driver store folder, with `\` between its components.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,51 +1,9 @@
-//! Resets of drivers (TDR): those that were noticed, computed from their counters, and how many of
-//! them make a device unhealthy.
+//! The resets of drivers (TDR) that were noticed, computed from their counters.
 
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::{DeviceSet, Luid, Moment, PnpId};
-
-/// The longest time of a [`ResetLimit`].
-pub const MAX_RESET_MINUTES: u32 = 1440;
-
-/// How many resets within how many minutes make a device unhealthy.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ResetLimit {
-    /// The number of resets.
-    pub count: NonZeroU32,
-    /// The number of minutes, at most [`MAX_RESET_MINUTES`].
-    pub minutes: NonZeroU32,
-}
-
-impl ResetLimit {
-    /// How long a reset counts.
-    #[must_use]
-    pub fn window(self) -> Duration {
-        Duration::from_mins(self.minutes.get().into())
-    }
-
-    /// The resets of a device that count, if they reach the limit.
-    pub(crate) fn reached(self, device: &PnpId, resets: &[DeviceResets]) -> Option<u32> {
-        let count = resets
-            .iter()
-            .filter(|resets| resets.device == *device && resets.age < self.window())
-            .fold(0_u32, |count, resets| count.saturating_add(resets.count));
-        (count >= self.count.get()).then_some(count)
-    }
-}
-
-/// Resets of a device that were noticed together.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeviceResets {
-    /// The device.
-    pub device: PnpId,
-    /// How many resets.
-    pub count: u32,
-    /// How long ago they were noticed.
-    pub age: Duration,
-}
+use crate::{DeviceResets, DeviceSet, Luid, MAX_RESET_MINUTES, Moment, PnpId};
 
 /// The resets that were noticed since the start. When the driver was reset before is not known.
 #[derive(Clone, Default, Debug)]

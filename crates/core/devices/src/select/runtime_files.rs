@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::case_folding::fold_case;
+use crate::text::case_folding::fold_case;
 use crate::{
     CopyToVmKey, CopyToVmKind, CopyToVmValue, Destination, DestinationError, DriverStore,
     PathError, StorePath,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::printable::printable;
+use crate::text::printable::printable;
 use crate::{Device, ResourceName, Vendor};
 
 /// The variable with the LUIDs of a container's devices. The variable of a resource has

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
-use crate::parse::parse_decimals;
+use crate::text::parse::parse_decimals;
 
 /// What is known about the software of a node. `None` means that nobody has looked for it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

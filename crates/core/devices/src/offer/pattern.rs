@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::LocationPath;
 use crate::ParseError;
-use crate::case_folding::fold_case;
+use crate::text::case_folding::fold_case;
 
 /// A regular expression that is searched for in a device's description,
 /// case-insensitively.

@@ -3,8 +3,8 @@
 //! Adds the launcher and its filters to a container's mounts, or returns why the container does not
 //! get them. They do not depend on the resource, so that several resources of one container agree.
 
-use crate::case_folding::fold_case;
-use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
+use crate::plan::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
+use crate::text::case_folding::fold_case;
 use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
 /// The files of the launcher. The program and its filter are required; the filter for 32-bit

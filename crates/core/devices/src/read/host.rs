@@ -6,7 +6,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
-use crate::parse::parse_decimals;
+use crate::text::parse::parse_decimals;
 use crate::{StoreFolderError, SystemRoot, check_store_folder};
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.

@@ -1,11 +1,10 @@
-//! Replicas of devices: the units that the kubelet counts and allocates. The kubelet calls the ID of a
+//! The IDs of replicas, the units that the kubelet counts and allocates. The kubelet calls the ID of a
 //! replica a device ID.
 
-use std::collections::HashSet;
 use std::fmt;
 
-use crate::parse::parse_decimal;
-use crate::{PnpId, ResourceName};
+use crate::PnpId;
+use crate::text::parse::parse_decimal;
 
 /// A replica's ID, `<PnP instance ID>\<number>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,29 +29,6 @@ pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
         return None;
     }
     Some((device, parse_decimal(number)?))
-}
-
-/// Resource and instance ID of the devices that containers hold.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct HeldDevices(HashSet<(String, String)>);
-
-impl HeldDevices {
-    /// The devices of `replicas`, each a resource name and a device ID as the kubelet reports them. An
-    /// ID that is no replica ID belongs to another plugin and is ignored.
-    #[must_use]
-    pub fn of_replicas<'a>(replicas: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeldDevices {
-        let devices = replicas.into_iter().filter_map(|(resource, id)| {
-            let (device, _) = split(id)?;
-            Some((resource.to_owned(), device.to_owned()))
-        });
-        HeldDevices(devices.collect())
-    }
-
-    /// Whether a container holds a replica of this device of the resource.
-    #[must_use]
-    pub fn contains(&self, resource: &ResourceName, device: &PnpId) -> bool {
-        self.0.contains(&(resource.to_string(), device.to_string()))
-    }
 }
 
 #[cfg(test)]

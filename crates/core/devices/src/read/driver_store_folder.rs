@@ -7,10 +7,10 @@
 use std::str::FromStr;
 
 use crate::ParseError;
-use crate::case_folding::fold_case;
-use crate::paths::check_component;
-use crate::printable::printable;
-use crate::text_newtype::text;
+use crate::text::case_folding::fold_case;
+use crate::text::paths::check_component;
+use crate::text::printable::printable;
+use crate::text::text_newtype::text;
 
 /// The folders below the Windows folder that contain driver packages: the driver store, and
 /// the host's driver store in virtual machines with a paravirtualized GPU and in containers.

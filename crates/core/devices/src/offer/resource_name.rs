@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::text_newtype::text;
+use crate::text::text_newtype::text;
 
 /// An extended resource's name, `domain/name`, as the kubelet accepts it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

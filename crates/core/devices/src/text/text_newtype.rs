@@ -34,7 +34,7 @@ macro_rules! string_id {
             }
         }
 
-        crate::text_newtype::text!($name);
+        crate::text::text_newtype::text!($name);
     };
 }
 pub(crate) use string_id;

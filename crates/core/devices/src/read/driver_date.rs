@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
-use crate::parse::parse_decimals;
+use crate::text::parse::parse_decimals;
 
 /// 100 ns units in a day.
 const DAY: u64 = 24 * 60 * 60 * 10_000_000;

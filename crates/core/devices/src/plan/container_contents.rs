@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::launcher::LauncherProblem;
-use crate::mounts::MountPlan;
+use crate::plan::launcher::LauncherProblem;
+use crate::plan::mounts::MountPlan;
 use crate::{Device, DeviceClass, PnpId};
 
 /// What a container gets in addition to its device entry.

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::container_contents::{ContainerContents, PlanWarning};
-use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
-use crate::paths::check_component;
-use crate::printable::printable;
+use crate::plan::container_contents::{ContainerContents, PlanWarning};
+use crate::plan::mounts::{FileDecision, MountCandidate, MountOrigin};
+use crate::text::paths::check_component;
+use crate::text::printable::printable;
 use crate::{
     ContainerPolicy, Device, HostFacts, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts,
     Vendor,

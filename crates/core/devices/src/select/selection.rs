@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use strum::{Display, EnumString, FromRepr};
 
 use crate::ParseError;
-use crate::case_folding::fold_case;
+use crate::text::case_folding::fold_case;
 use crate::{
     Adapter, Device, DriverModel, HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpId,
     RejectedValue, Vendor, WarningEffect,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::case_folding::fold_case;
+use crate::text::case_folding::fold_case;
 use crate::{
     ContainerPolicy, Device, HostFacts, ListedDevice, Luid, NoStoreFolder, RuntimeFile,
     RuntimeMounts, StoreFolder, StorePath, Vendor, Wow64,

@@ -11,10 +11,10 @@ use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
 use crate::Platform;
-use crate::case_folding::fold_case;
-use crate::driver_date::DriverDate;
-use crate::parse::parse_decimals;
-use crate::text_newtype::string_id;
+use crate::read::driver_date::DriverDate;
+use crate::text::case_folding::fold_case;
+use crate::text::parse::parse_decimals;
+use crate::text::text_newtype::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver

@@ -1,0 +1,7 @@
+//! Selection: which adapters are devices, with their health and their runtime files.
+
+pub(crate) mod destination;
+pub(crate) mod device;
+pub(crate) mod model;
+pub(crate) mod runtime_files;
+pub(crate) mod selection;
