@@ -30,6 +30,6 @@ pub(super) fn measure(program: &Path, effort: Effort) -> Result<Group> {
         title: "Test of a container",
         how: "The program `gpu-probe`, and a run without names of APIs on this machine, which has \
               no GPU: Mesa's software Vulkan and OpenGL, and pocl.",
-        rows: vec![size.within(2.0, AppliesTo::Median), run.within(30.0, AppliesTo::Percentile99)],
+        rows: vec![size.within(1.0, AppliesTo::Median), run.within(30.0, AppliesTo::Percentile99)],
     })
 }

@@ -32,7 +32,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     let mut rows = vec![text.within(5.0, AppliesTo::Percentile99)];
     if !cpu.is_empty() {
         rows.push(Row::new("CPU time of a scrape", "ms", cpu)?.within(5.0, AppliesTo::Median));
-        rows.push(Row::new("resident", "MiB", resident)?.within(10.0, AppliesTo::Median));
+        rows.push(Row::new("resident", "MiB", resident)?);
     }
     Ok(Group {
         title: "Metrics",

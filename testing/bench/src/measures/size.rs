@@ -14,6 +14,6 @@ pub(super) fn measure(program: &Path) -> Result<Group> {
     Ok(Group {
         title: "Size",
         how: "The file that `cargo build --release` creates.",
-        rows: vec![row.within(8.0, AppliesTo::Median)],
+        rows: vec![row.within(10.0, AppliesTo::Median)],
     })
 }
