@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use devices::ReadStep;
+use win32::threads::join_before_exit;
 
 use crate::failure::Failure;
 use crate::stderr;
@@ -65,8 +66,7 @@ fn read_within<T: Send + 'static>(
         match progress.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Progress::Began(started)) => step = started,
             Ok(Progress::Ended(result)) => {
-                // Wine loses the exit status of a process if a thread ends at that moment.
-                let _ = reading.join();
+                let _ = join_before_exit(reading);
                 return Ok(result);
             }
             Err(RecvTimeoutError::Disconnected) => match reading.join() {

@@ -1,9 +1,9 @@
 //! Writes a program's messages to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
+
+use win32::threads::call_within;
 
 /// How long the message may take. The reader of a pipe may have stopped reading, or a log writer
 /// may block in a write to the same pipe, and a program that has failed must exit.
@@ -19,27 +19,17 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Writes `text` on a separate thread and waits at most `limit` for it.
+/// Writes `text` on a separate thread and waits at most `limit` for it. After the limit, the text is
+/// lost.
 fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str) {
-    let (done, wait) = mpsc::channel();
     let message = text.to_owned();
-    let writer = thread::Builder::new().spawn(move || {
-        let _ = out().write_all(message.as_bytes());
-        // The call fails if the limit has passed.
-        let _ = done.send(());
-    });
-    // Either the text was written, or the limit has passed and the text is lost.
-    if let Ok(writer) = writer
-        && wait.recv_timeout(limit).is_ok()
-    {
-        // The process may exit next. Wine loses the exit status if a thread ends at that moment.
-        let _ = writer.join();
-    }
+    let _ = call_within(limit, move || out().write_all(message.as_bytes()));
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::thread;
     use std::time::Instant;
 
     use super::*;

@@ -20,13 +20,7 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 /// The service is missing, denies access, does not respond, or returns an invalid response.
 #[cfg(windows)]
 pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
-    let (send, answer) = std::sync::mpsc::channel();
-    // The caller may have ended.
-    let thread = std::thread::spawn(move || _ = send.send(wait_for_schemas()));
-    let schemas = answer.recv_timeout(LIMIT).map_err(|_| HcsError::NoAnswer(LIMIT))?;
-    // The process may exit next. Wine loses the exit status if a thread ends at that moment.
-    let _ = thread.join();
-    schemas
+    crate::threads::call_within(LIMIT, wait_for_schemas).ok_or(HcsError::NoAnswer(LIMIT))?
 }
 
 /// As [`schemas`], without a time limit: it returns when the service responds, perhaps never.

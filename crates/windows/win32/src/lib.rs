@@ -33,6 +33,7 @@ mod source;
 mod sys;
 #[cfg(windows)]
 mod telemetry;
+pub mod threads;
 
 pub use needed_windows::NEEDED_WINDOWS;
 #[cfg(windows)]

@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use win32::threads::join_before_exit;
+
 /// How many lines wait at most. Their values are limited, so most have some hundred bytes.
 const QUEUE_LINES: usize = 1024;
 
@@ -86,8 +88,7 @@ impl Drop for LogFlush {
             is_ending = is_ending || self.queue.try_send(None).is_ok();
             thread::sleep(RETRY);
         }
-        // The process exits next. Wine loses the exit status if a thread ends at that moment.
-        let _ = writer.join();
+        let _ = join_before_exit(writer);
     }
 }
 
