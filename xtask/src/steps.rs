@@ -25,9 +25,9 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// A step of every run but the quick one, on all systems.
+    /// A step of the full run, on all systems.
     const fn new(name: &'static str, about: &'static str, run: fn() -> Result<()>) -> Self {
-        Self { name, about, when: When::Always, skipped: None, needs: &[], run }
+        Self { name, about, when: When::Full, skipped: None, needs: &[], run }
     }
 
     const fn when(self, when: When) -> Self {
@@ -54,8 +54,8 @@ impl Step {
 pub(crate) enum When {
     /// Every run: the step needs only Rust.
     Quick,
-    /// Every run but the quick one.
-    Always,
+    /// The full and the nightly run, but not the quick one.
+    Full,
     /// Only the nightly run, because the step takes long or builds its tools.
     Nightly,
 }

@@ -13,8 +13,8 @@ use wait4::Wait4;
 
 use crate::steps::{CRATES, Need, STEPS, Step, When, set_up};
 
-/// The steps that mostly wait, and so run beside those after them.
-const BESIDE: [&str; 1] = ["kubernetes"];
+/// The steps that mostly wait. They run at the same time as the steps after them.
+const CONCURRENT: [&str; 1] = ["kubernetes"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -60,20 +60,20 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
     let mut report = Report::default();
     println!("set up  {:>6}", clock(start.elapsed()));
     thread::scope(|scope| -> Result<()> {
-        let mut beside = Vec::new();
+        let mut concurrent = Vec::new();
         for (index, step) in steps.iter().enumerate() {
             println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about);
-            if let Some(verdict) = not_to_run(step, &missing) {
+            if let Some(verdict) = skip_reason(step, &missing) {
                 report.add(step, &verdict);
-            } else if BESIDE.contains(&step.name) && index + 1 < steps.len() {
+            } else if CONCURRENT.contains(&step.name) && index + 1 < steps.len() {
                 let output = tempfile::tempfile().context("cannot create a temporary file")?;
                 let child_output = output.try_clone().context("cannot share a file")?;
-                beside.push((step, output, scope.spawn(|| perform(step, Some(child_output)))));
+                concurrent.push((step, output, scope.spawn(|| perform(step, Some(child_output)))));
             } else {
                 report.add(step, &perform(step, None)?);
             }
         }
-        for (step, mut output, thread) in beside {
+        for (step, mut output, thread) in concurrent {
             let verdict = thread.join().expect("a thread that only waits")?;
             output.rewind().context("cannot read a temporary file")?;
             io::copy(&mut output, &mut io::stdout()).context("cannot print")?;
@@ -137,8 +137,8 @@ impl fmt::Display for Times {
     }
 }
 
-/// Why `step` does not run.
-fn not_to_run(step: &Step, missing: &[&Need]) -> Option<Verdict> {
+/// Why `step` does not run, or nothing if it runs.
+fn skip_reason(step: &Step, missing: &[&Need]) -> Option<Verdict> {
     if let Some(reason) = step.skipped {
         return Some(Verdict::Skipped(reason.to_owned()));
     }
@@ -182,7 +182,7 @@ fn chosen(options: &Options) -> Result<Vec<&'static Step>> {
     let chosen = STEPS.iter().filter(|step| match step.when {
         _ if !options.steps.is_empty() => options.steps.iter().any(|name| name == step.name),
         When::Quick => true,
-        When::Always => !options.quick,
+        When::Full => !options.quick,
         When::Nightly => options.nightly,
     });
     Ok(chosen.collect())

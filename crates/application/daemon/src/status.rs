@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::status_notes::StatusNotes;
 
-/// The UID of the pod of this process, or nothing. The daemon and its probes have it in common; in a
-/// `HostProcess` container, they have little else that another pod on the node has not.
+/// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own pod:
+/// `HostProcess` containers share files and network with all pods of the node, so nothing else
+/// distinguishes their daemons.
 #[must_use]
 pub fn pod_uid() -> String {
     std::env::var("POD_UID").unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What a node object is to say, and what is missing for that. Pure.
+//! The desired labels, condition and taints of the node object, and which of them it lacks. No I/O.
 
 use cluster::{Node, NodeCondition, has_applied, has_taint};
 use devices::report::{CONDITION, Labels};
@@ -9,7 +9,7 @@ use crate::monitoring::Purpose;
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
 
-/// What a node object is to say.
+/// The desired state of a node object.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Desired {
     pub(crate) labels: Labels,
@@ -19,7 +19,7 @@ pub(crate) struct Desired {
 }
 
 impl Desired {
-    /// What the object of a node with these devices is to say.
+    /// The desired state of the object of a node with these devices.
     pub(crate) fn of(set: &DeviceSet, gfd_labels: bool) -> Desired {
         let condition = devices::report::condition(set);
         let usable = set

@@ -1,7 +1,8 @@
 //! The files of `directx-visible` that containers get under `visibility: launcher`.
 //!
 //! Adds the launcher and its filters to a container's mounts, or returns why the container does not
-//! get them. They do not depend on the resource, so that several resources of one container agree.
+//! get them. These mounts are equal for all resources, because the kubelet merges the answers for all
+//! resources of a container.
 
 use crate::plan::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::text::case_folding::fold_case;

@@ -5,8 +5,8 @@ use crate::{DeviceSet, DriverVersion, Vendor};
 use super::label_value::{Labels, label_value};
 use super::model::{Model, models};
 
-/// The brands whose names NVML on Linux, which GPU Feature Discovery asks, begins with the brand.
-/// Drivers for Windows put `NVIDIA` before every brand.
+/// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before these
+/// brands. Drivers for Windows never omit it.
 const BRANDS_WITHOUT_VENDOR: [&str; 3] = ["Tesla-", "Quadro-", "GRID-"];
 
 /// The labels of a node with these devices; none without NVIDIA devices.

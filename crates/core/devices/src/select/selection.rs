@@ -261,8 +261,11 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
     Some((ids.iter().position(|id| *id == own)?, ids.len()))
 }
 
-/// The device of an adapter, if the adapter is hardware with a `PnP` device that none of the adapters
-/// before has, which are `seen`.
+/// The device of an adapter.
+///
+/// # Errors
+/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one. `seen`
+/// contains the `PnP` devices of the earlier adapters.
 fn identify(
     adapter: &Adapter,
     seen: &mut HashMap<String, Luid>,
