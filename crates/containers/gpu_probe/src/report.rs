@@ -111,7 +111,7 @@ impl Report {
 }
 
 fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
-    let (verdict, fault) = judge(&test.outcome, demands.allow_software);
+    let (verdict, fault) = judge(test.api, &test.outcome, demands.allow_software);
     let fault = match verdict {
         Verdict::Absent => fault.map(|fault| advice::refine(test.api, fault, all)),
         _ => fault,

@@ -5,7 +5,6 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Instant;
 
-use crate::api::Api;
 use crate::library::{Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
 use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
@@ -66,8 +65,8 @@ functions! {
     }
 }
 
-/// A device, or a context on one, and what is known about it.
-type Described<T> = (DeviceInfo, Result<T, Fault>);
+/// What is known about a device, and its number.
+type Described = (DeviceInfo, Result<Device, Fault>);
 
 /// Lists every device, with a kernel on each.
 pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
@@ -79,17 +78,7 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Ok((version(functions), candidates.collect()))
 }
 
-/// A context on every device, or why there is none, for libraries that use CUDA.
-pub(super) fn contexts() -> Result<Vec<Described<Handle>>, Refusal> {
-    let library = Loaded::open(Api::Cuda, NAMES)?;
-    let functions = Functions::load(&library)?;
-    Ok(devices(&library, functions)?
-        .into_iter()
-        .map(|(info, device)| (info, device.and_then(|device| functions.create_context(device))))
-        .collect())
-}
-
-fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Device>>, Fault> {
+fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described>, Fault> {
     let luids = WindowsFunctions::load(library).ok();
     let mut devices = Vec::new();
     for ordinal in 0..count(functions)? {

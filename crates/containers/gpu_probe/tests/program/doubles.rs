@@ -27,9 +27,6 @@ pub(crate) fn libraries() -> &'static Path {
         std::fs::create_dir_all(&folder).unwrap();
         compile("cuda.rs", &folder, "libcuda.so.1", &[]);
         compile("nvml.rs", &folder, "libnvidia-ml.so.1", &[]);
-        compile("nvenc.rs", &folder, "libnvidia-encode.so.1", &[]);
-        compile("amf.rs", &folder, "libamfrt64.so.1", &[]);
-        compile("qsv.rs", &folder, "libmfx-gen.so.1.2", &[]);
         folder
     })
 }

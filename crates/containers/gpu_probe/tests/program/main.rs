@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 mod doubles;
-mod encoders;
 mod reference;
 mod software;
 
