@@ -71,7 +71,7 @@ mod tests {
         let devices = luids.iter().map(|luid| DeviceOutcome {
             info: DeviceInfo { luid: Some(*luid), ..DeviceInfo::default() },
             fault: None,
-            measurements: Vec::new(),
+            first_run_milliseconds: None,
         });
         Outcome::Listed { library: Library::new("x"), devices: devices.collect() }
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::Api;
-use crate::arguments::Arguments;
+use crate::arguments::for_child;
 use crate::outcome::{Fault, Outcome};
 
 /// Begins the line with the result.
@@ -37,12 +37,11 @@ pub fn result(value: &impl Serialize) -> String {
     format!("\n{MARKER}{line}\n")
 }
 
-/// Tests `api` in a child process.
-pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
-    let limit = arguments.time_limit();
+/// Tests `api` in a child process, at most for `limit`.
+pub(crate) fn run(api: Api, limit: Duration) -> Outcome {
     let ended = std::env::current_exe().and_then(|program| {
         let mut command = Command::new(program);
-        supervise(command.args(arguments.for_child(api)), limit, |_| Ok(()))
+        supervise(command.args(for_child(api)), limit, |_| Ok(()))
     });
     match ended {
         Ok(ended) => ended.outcome(limit),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::advice;
 use crate::agreement::{self, Difference};
 use crate::api::Api;
-use crate::outcome::{DeviceOutcome, Fault, Kind, Library, Measurement, Outcome};
+use crate::outcome::{DeviceOutcome, Fault, Kind, Library, Outcome};
 use crate::verdict::{Demands, Verdict, judge};
 use crate::visibility::{self, Expected, Visibility};
 
@@ -169,20 +169,8 @@ fn device_line(device: &DeviceOutcome) -> String {
     parts.extend(info.luid.map(|luid| format!("LUID {luid}")));
     parts.extend(info.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20)));
     parts.extend(info.driver.as_ref().map(|driver| format!("driver {driver}")));
-    parts.extend(device.measurements.iter().map(measurement));
+    parts.extend(device.first_run_milliseconds.map(|time| format!("first run {time} ms")));
     printable(&parts.join(", ")).into_owned()
-}
-
-fn measurement(measurement: &Measurement) -> String {
-    let Measurement { name, value, unit } = measurement;
-    let digits = match value.abs() {
-        _ if value.fract() == 0.0 => 0,
-        size if size < 10.0 => 2,
-        size if size < 1_000.0 => 1,
-        _ => 0,
-    };
-    let text = format!("{name} {value:.digits$} {unit}");
-    text.trim_end().to_owned()
 }
 
 fn push_difference(text: &mut String, difference: &Difference) {
@@ -226,11 +214,7 @@ mod tests {
             driver: Some("553.62".into()),
             ..DeviceInfo::default()
         };
-        DeviceOutcome {
-            info,
-            fault,
-            measurements: vec![Measurement::new("first run", 1.234, "ms")],
-        }
+        DeviceOutcome { info, fault, first_run_milliseconds: Some(43) }
     }
 
     fn tests(fault: Option<Fault>) -> Vec<Test> {
@@ -259,7 +243,7 @@ mod tests {
             lines,
             [
                 "vulkan   ok             vulkan-1.dll, file version 31.0.15.5362, 1.3, 12 ms",
-                "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 1.23 ms",
+                "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 43 ms",
                 "nvml     absent         nvml.dll not found",
                 concat!(
                     "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see ",
@@ -319,7 +303,7 @@ mod tests {
         assert_eq!(device["luid"], 70_000);
         assert_eq!(device["kind"], "hardware");
         assert_eq!(device["memoryBytes"], 17_179_869_184_u64);
-        assert_eq!(device["measurements"][0]["unit"], "ms");
+        assert_eq!(device["firstRunMilliseconds"], 43);
         assert_eq!(value["apis"][1]["fault"]["message"], "nvml.dll not found");
         assert!(value["visibility"].is_null());
     }

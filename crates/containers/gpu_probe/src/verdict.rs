@@ -91,7 +91,7 @@ mod tests {
         let devices = devices.iter().map(|(kind, fault)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, ..DeviceInfo::default() },
             fault: fault.map(Fault::new),
-            measurements: Vec::new(),
+            first_run_milliseconds: None,
         });
         let outcome = Outcome::Listed { library: Library::new("x"), devices: devices.collect() };
         judge(Api::Vulkan, &outcome, allow_software).0

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
-mod doubles;
+mod broken_driver;
 mod reference;
 mod software;
 

@@ -25,10 +25,9 @@ type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let kernel = Kernel(library);
     let adapters = kernel.adapters2()?;
-    let candidates = adapters.iter().map(|adapter| Candidate {
-        info: kernel.describe(adapter),
-        work: Work::Known(Ok(Vec::new())),
-    });
+    let candidates = adapters
+        .iter()
+        .map(|adapter| Candidate { info: kernel.describe(adapter), work: Work::Known(Ok(())) });
     Ok((None, candidates.collect()))
 }
 
