@@ -105,7 +105,8 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
     // SAFETY: the command line is null-terminated and may be changed; the structures live
     // until the call returns.
     let started = unsafe {
-        let (startup, information) = (&raw const startup, &raw mut information);
+        let startup = &raw const startup;
+        let information = &raw mut information;
         let flags = CREATE_SUSPENDED;
         CreateProcessW(None, command, None, None, true, flags, None, None, startup, information)
     };

@@ -99,7 +99,8 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let (ok, absent) = (self.count(Verdict::Ok), self.count(Verdict::Absent));
+        let ok = self.count(Verdict::Ok);
+        let absent = self.count(Verdict::Absent);
         let other = self.apis.len() - ok - absent;
         let none = if ok == 0 { "; no API works" } else { "" };
         format!("{}: {ok} ok, {other} failed, {absent} absent{none}", self.verdict)
@@ -175,7 +176,8 @@ fn device_line(device: &DeviceOutcome) -> String {
 
 fn push_difference(text: &mut String, difference: &Difference) {
     let Difference { luid, listed_by, not_listed_by } = difference;
-    let (listed, missing) = (listed_by.join(" and "), not_listed_by.join(" and "));
+    let listed = listed_by.join(" and ");
+    let missing = not_listed_by.join(" and ");
     let _ = writeln!(text, "note: LUID {luid} is listed by {listed}, but not by {missing}");
     if let Some(meaning) = difference.meaning() {
         let _ = writeln!(text, "  {meaning}");
@@ -278,7 +280,8 @@ mod tests {
     fn lists_that_differ_are_noted_and_fail_nothing() {
         let listed = |devices| Outcome::Listed { library: library("x.dll"), devices };
         let time = Duration::from_millis(1);
-        let (dxgi, dxcore) = (listed(vec![gpu("T4", None)]), listed(vec![]));
+        let dxgi = listed(vec![gpu("T4", None)]);
+        let dxcore = listed(vec![]);
         let tests = [
             Test { api: Api::Dxgi, outcome: dxgi.clone(), time },
             Test { api: Api::Dxcore, outcome: dxcore, time },

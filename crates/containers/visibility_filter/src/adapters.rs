@@ -182,8 +182,8 @@ impl State {
 
     fn is_visible(&self, info: &D3DKMT_ADAPTERINFO) -> bool {
         let LUID { LowPart, HighPart } = info.AdapterLuid;
-        let (allowed, luid) =
-            (&self.payload.allowed, i64::from(HighPart) << 32 | i64::from(LowPart));
+        let allowed = &self.payload.allowed;
+        let luid = i64::from(HighPart) << 32 | i64::from(LowPart);
         allowed.contains(luid) || is_visible(allowed, luid, self.kind(info.hAdapter))
     }
 

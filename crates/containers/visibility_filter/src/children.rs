@@ -72,8 +72,10 @@ unsafe extern "system" fn create_user_process(
     if status < nt::STATUS_SUCCESS || status == nt::STATUS_PROCESS_CLONED {
         return status;
     }
-    // SAFETY: a successful call has set both handles.
-    let (new_process, new_thread) = unsafe { (*process, *thread) };
+    // SAFETY: a successful call has set this handle.
+    let new_process = unsafe { *process };
+    // SAFETY: as above.
+    let new_thread = unsafe { *thread };
     let mut payload = state.payload;
     payload.flags |= CHILD;
     if let Err(why) = filter(new_process, &payload) {

@@ -225,7 +225,8 @@ mod tests {
         assert_eq!(code[..8], SYSTEM_CALL[..8]);
         assert_eq!(code[8..14], [0xFF, 0x25, 0, 0, 0, 0]);
         assert_eq!(code[14..], (address + 8).to_le_bytes());
-        let (address, place) = (0x7BC0_C130, 0x0040_0000);
+        let address = 0x7BC0_C130;
+        let place = 0x0040_0000;
         let replaced = &SYSTEM_CALL_32[..x86::REPLACED];
         let code = trampoline(Stub::SystemCall, replaced, address, place, x86::relay).unwrap();
         assert_eq!(code[..5], SYSTEM_CALL_32[..5]);

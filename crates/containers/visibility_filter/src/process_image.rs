@@ -178,7 +178,8 @@ fn query<T: Copy, const N: usize>(
     mut value: [T; N],
 ) -> Result<[T; N], Status> {
     let size = u32::try_from(size_of_val(&value)).unwrap_or_default();
-    let (pointer, mut returned) = (value.as_mut_ptr().cast::<c_void>(), 0);
+    let pointer = value.as_mut_ptr().cast::<c_void>();
+    let mut returned = 0;
     // SAFETY: the kernel writes at most `size` bytes to `value`. Its elements are numbers,
     // so every pattern of bits is valid.
     let status =
@@ -188,7 +189,9 @@ fn query<T: Copy, const N: usize>(
 
 /// Whether a process runs in an `AppContainer`, if Windows says so.
 fn is_in_app_container(process: Handle) -> bool {
-    let (mut token, mut answer, mut size) = (core::ptr::null_mut(), 0_u32, 0);
+    let mut token = core::ptr::null_mut();
+    let mut answer = 0_u32;
+    let mut size = 0;
     // SAFETY: the place is a local variable.
     if unsafe { nt::NtOpenProcessToken(process, TOKEN_QUERY, &raw mut token) } != 0 {
         return false;
@@ -219,12 +222,15 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
         Attributes: OBJ_CASE_INSENSITIVE,
         ..OBJECT_ATTRIBUTES::default()
     };
-    let (mut handle, mut io_status) = (core::ptr::null_mut(), IO_STATUS_BLOCK::default());
+    let mut handle = core::ptr::null_mut();
+    let mut io_status = IO_STATUS_BLOCK::default();
     // As for a library.
     let access = FILE_READ_DATA | FILE_EXECUTE | if in_app_container { READ_CONTROL } else { 0 };
     // SAFETY: the structures live until the call returns.
     let status = unsafe {
-        let (handle, file, io_status) = (&raw mut handle, &raw const file, &raw mut io_status);
+        let handle = &raw mut handle;
+        let file = &raw const file;
+        let io_status = &raw mut io_status;
         let share = FILE_SHARE_READ | FILE_SHARE_DELETE;
         nt::NtOpenFile(handle, access, file, io_status, share, FILE_NON_DIRECTORY_FILE)
     };
@@ -242,7 +248,8 @@ fn descriptor(file: Handle) -> [u8; 1024] {
     // The kernel accepts only an aligned address.
     #[repr(align(8))]
     struct Buffer([u8; 1024]);
-    let (mut buffer, mut needed) = (Buffer([0; 1024]), 0);
+    let mut buffer = Buffer([0; 1024]);
+    let mut needed = 0;
     // SAFETY: the buffer has this size.
     let _ = unsafe {
         let place = buffer.0.as_mut_ptr().cast();

@@ -138,7 +138,8 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
     // SAFETY: writes one number.
     let has_memory = unsafe { (functions.memory)(&raw mut memory, device) } == 0;
     let luid = luids.and_then(|functions| {
-        let (mut luid, mut nodes) = ([0_u8; 8], 0);
+        let mut luid = [0_u8; 8];
+        let mut nodes = 0;
         // SAFETY: a LUID has eight bytes.
         let status = unsafe { (functions.luid)(luid.as_mut_ptr().cast(), &raw mut nodes, device) };
         (status == 0).then(|| i64::from_le_bytes(luid))

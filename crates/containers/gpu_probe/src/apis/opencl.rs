@@ -210,11 +210,13 @@ impl Computation {
 }
 
 fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle, Fault> {
-    let (source, length) = (SOURCE.as_ptr().cast::<c_char>(), SOURCE.len());
+    let source = SOURCE.as_ptr().cast::<c_char>();
+    let length = SOURCE.len();
     let mut status = 0;
     // SAFETY: one source with its length.
     let program = unsafe {
-        let (sources, lengths) = (&raw const source, &raw const length);
+        let sources = &raw const source;
+        let lengths = &raw const length;
         (functions.program)(context, 1, sources, lengths, &raw mut status)
     };
     check("clCreateProgramWithSource", status)?;

@@ -42,7 +42,8 @@ fn instance_version(entry: &Entry) -> u32 {
 }
 
 fn version_text(version: u32) -> String {
-    let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+    let major = vk::api_version_major(version);
+    let minor = vk::api_version_minor(version);
     format!("Vulkan {major}.{minor}.{}", vk::api_version_patch(version))
 }
 

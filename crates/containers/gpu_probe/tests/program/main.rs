@@ -22,7 +22,8 @@ impl Outcome {
     fn of(command: &mut Command) -> Outcome {
         let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
-        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        let stdout = text(output.stdout);
+        let stderr = text(output.stderr);
         Outcome { code: output.status.code(), stdout, stderr }
     }
 

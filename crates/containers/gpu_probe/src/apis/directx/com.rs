@@ -57,9 +57,10 @@ pub(super) fn blob(call: &str, object: *mut c_void) -> Result<Vec<u8>, Fault> {
     }
     // SAFETY: the call succeeded, so this is a blob, and this code owns the reference.
     let blob = unsafe { ID3DBlob::from_raw(object) };
-    let (start, size) =
-        // SAFETY: the blob is a live object.
-        unsafe { (blob.GetBufferPointer().cast::<u8>(), blob.GetBufferSize()) };
+    // SAFETY: the blob is a live object.
+    let start = unsafe { blob.GetBufferPointer() }.cast::<u8>();
+    // SAFETY: as above.
+    let size = unsafe { blob.GetBufferSize() };
     // SAFETY: the blob has this many bytes, and lives until they are copied.
     Ok(unsafe { std::slice::from_raw_parts(start, size) }.to_vec())
 }

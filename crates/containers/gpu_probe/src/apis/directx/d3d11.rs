@@ -120,9 +120,10 @@ pub(crate) fn create_device(
     if device.is_null() || context.is_null() {
         return Err(Fault::new("D3D11CreateDevice returned no device"));
     }
-    // SAFETY: the call succeeded, so these are the objects, and this code owns the references.
-    let (device, context) =
-        unsafe { (ID3D11Device::from_raw(device), ID3D11DeviceContext::from_raw(context)) };
+    // SAFETY: the call succeeded, so this is the object, and this code owns the reference.
+    let device = unsafe { ID3D11Device::from_raw(device) };
+    // SAFETY: as above.
+    let context = unsafe { ID3D11DeviceContext::from_raw(context) };
     Ok((device, context))
 }
 

@@ -172,11 +172,16 @@ fn root_signature(library: Loaded, device: &ID3D12Device) -> Result<ID3D12RootSi
         ..Default::default()
     };
     let functions = Functions::load(&library)?;
-    let (mut serialized, mut errors) = (null_mut(), null_mut());
+    let mut serialized = null_mut();
+    let mut errors = null_mut();
     // SAFETY: the description is complete and of version 1.
     let result = unsafe {
-        let (serialized, errors) = (&raw mut serialized, &raw mut errors);
-        (functions.serialize)((&raw const description).cast(), 1, serialized, errors)
+        (functions.serialize)(
+            (&raw const description).cast(),
+            1,
+            &raw mut serialized,
+            &raw mut errors,
+        )
     };
     check("D3D12SerializeRootSignature", result)?;
     let bytes = blob("D3D12SerializeRootSignature", serialized)?;

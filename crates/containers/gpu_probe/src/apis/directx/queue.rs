@@ -150,7 +150,8 @@ pub(super) fn buffer(
     let mut buffer = None;
     // SAFETY: as above.
     let created = unsafe {
-        let (heap, description) = (&raw const heap, &raw const description);
+        let heap = &raw const heap;
+        let description = &raw const description;
         let none = D3D12_HEAP_FLAG_NONE;
         device.CreateCommittedResource(heap, none, description, state, None, &raw mut buffer)
     };

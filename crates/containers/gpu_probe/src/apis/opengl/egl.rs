@@ -120,17 +120,20 @@ impl Context {
         // end with `NONE`, and pointers are valid during the call.
         let display = unsafe { (extensions.display)(PLATFORM_DEVICE, device, null()) };
         functions.check("eglGetPlatformDisplayEXT", !display.is_null())?;
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: as above.
         let done = unsafe { (functions.initialize)(display, &raw mut major, &raw mut minor) };
         functions.check("eglInitialize", done != 0)?;
         // SAFETY: as above.
         functions.check("eglBindAPI", unsafe { (functions.bind)(OPENGL_API) } != 0)?;
         let wanted = [SURFACE_TYPE, PBUFFER, RENDERABLE_TYPE, OPENGL, NONE];
-        let (mut config, mut count) = (null_mut(), 0);
+        let mut config = null_mut();
+        let mut count = 0;
         // SAFETY: as above; there is room for one configuration.
         let done = unsafe {
-            let (config, count) = (&raw mut config, &raw mut count);
+            let config = &raw mut config;
+            let count = &raw mut count;
             (functions.choose)(display, wanted.as_ptr(), config, 1, count)
         };
         functions.check("eglChooseConfig", done != 0)?;

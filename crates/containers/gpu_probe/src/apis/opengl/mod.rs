@@ -192,8 +192,8 @@ impl Functions {
 
 fn program(functions: Functions) -> Result<u32, Fault> {
     let text = source();
-    let (start, length) = (text.as_ptr().cast::<c_char>(), i32::try_from(text.len()));
-    let length = length.map_err(|error| Fault::new(error.to_string()))?;
+    let start = text.as_ptr().cast::<c_char>();
+    let length = i32::try_from(text.len()).map_err(|error| Fault::new(error.to_string()))?;
     let mut status = 0;
     // SAFETY: one text with its length.
     let shader = unsafe {
