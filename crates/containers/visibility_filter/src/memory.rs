@@ -35,13 +35,19 @@ impl Memory {
         address: usize,
         architecture: Architecture,
     ) -> Result<usize, Status> {
-        let mut bytes = [0; 8];
-        let size = match architecture {
-            Architecture::X64 => 8,
-            Architecture::X86 => 4,
-        };
-        self.read(address, bytes.get_mut(..size).unwrap_or_default())?;
-        Ok(usize::try_from(u64::from_le_bytes(bytes)).unwrap_or_default())
+        match architecture {
+            Architecture::X64 => {
+                let mut bytes = [0; 8];
+                self.read(address, &mut bytes)?;
+                // A 32-bit process has no room for it.
+                usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| nt::STATUS_INVALID_PARAMETER)
+            }
+            Architecture::X86 => {
+                let mut bytes = [0; 4];
+                self.read(address, &mut bytes)?;
+                Ok(u32::from_le_bytes(bytes) as usize)
+            }
+        }
     }
 
     /// Writes `bytes` at `address`, whose pages must be writable.

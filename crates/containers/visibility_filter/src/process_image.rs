@@ -177,7 +177,7 @@ fn query<T: Copy, const N: usize>(
     class: PROCESSINFOCLASS,
     mut value: [T; N],
 ) -> Result<[T; N], Status> {
-    let size = u32::try_from(size_of_val(&value)).unwrap_or_default();
+    let size = nt::structure_size::<[T; N]>();
     let pointer = value.as_mut_ptr().cast::<c_void>();
     let mut returned = 0;
     // SAFETY: the kernel writes at most `size` bytes to `value`. Its elements are numbers,
@@ -217,7 +217,7 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     }
     let text = Text::of(name.get(..PREFIX.len() + path.len()).unwrap_or_default());
     let file = OBJECT_ATTRIBUTES {
-        Length: u32::try_from(size_of::<OBJECT_ATTRIBUTES>()).unwrap_or_default(),
+        Length: nt::structure_size::<OBJECT_ATTRIBUTES>(),
         ObjectName: (&raw const text).cast(),
         Attributes: OBJ_CASE_INSENSITIVE,
         ..OBJECT_ATTRIBUTES::default()

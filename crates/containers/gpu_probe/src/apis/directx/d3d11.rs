@@ -23,7 +23,7 @@ use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::Fault;
 use crate::session::{Candidate, Devices, Refusal, Work};
-use crate::workload::{BYTES, GROUPS, WORDS};
+use crate::workload::{GROUP, GROUPS, WORDS};
 
 pub(crate) const NAMES: &[&str] = &["d3d11.dll"];
 
@@ -66,7 +66,7 @@ impl Computation {
             created.map_err(failed("CreateComputeShader"))?;
             shader.ok_or_else(|| Fault::new("CreateComputeShader returned no shader"))
         })?;
-        let size = u32::try_from(BYTES).unwrap_or(u32::MAX);
+        let size = GROUP * GROUPS * 4;
         let result = buffer(
             &device,
             &D3D11_BUFFER_DESC {
@@ -143,7 +143,7 @@ fn view(device: &ID3D11Device, buffer: &ID3D11Buffer) -> Result<ID3D11UnorderedA
         Anonymous: D3D11_UNORDERED_ACCESS_VIEW_DESC_0 {
             Buffer: D3D11_BUFFER_UAV {
                 FirstElement: 0,
-                NumElements: u32::try_from(WORDS).unwrap_or(u32::MAX),
+                NumElements: GROUP * GROUPS,
                 Flags: D3D11_BUFFER_UAV_FLAG_RAW.0.cast_unsigned(),
             },
         },
