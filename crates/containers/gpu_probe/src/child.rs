@@ -1,4 +1,4 @@
-//! Runs a child process with a time limit, so that a driver that crashes or hangs ends only the child.
+//! Runs a child process with a time limit. A driver that crashes or hangs ends only the child.
 //!
 //! The child is this program with a hidden argument. It writes its result as one line of JSON
 //! behind a marker to standard output, because drivers write there too.
@@ -143,8 +143,13 @@ impl Ended {
             return outcome;
         }
         let fault = match self.status {
-            None => Fault::new(format!("no result within {} s; the test was ended", limit.as_secs()))
-                .hint("the driver hangs: restart the container or the node; `--time-limit` raises the limit"),
+            None => {
+                let seconds = limit.as_secs();
+                Fault::new(format!("no result within {seconds} s; the test was ended")).hint(
+                    "the driver hangs: restart the container or the node; `--time-limit` raises \
+                     the limit",
+                )
+            }
             Some(status) => {
                 let last = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
                 let cause = last.map(|line| format!(": {line}")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `NtCreateUserProcess`, through which every function of Windows starts a process: the new
-//! process loads the filter too.
+//! Makes child processes load the filter, too. Every function of Windows that starts a process
+//! calls `NtCreateUserProcess`.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -136,7 +136,8 @@ impl CreateInformation {
         self.state = INITIAL;
         for handle in [self.success.file, self.success.section] {
             if !handle.is_null() {
-                // SAFETY: the kernel opened it for the caller, who gets an error and does not use it.
+                // SAFETY: the kernel opened the handle for the caller. The caller gets an error,
+                // and does not use it.
                 let _ = unsafe { nt::NtClose(handle) };
             }
         }

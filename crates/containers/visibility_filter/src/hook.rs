@@ -60,7 +60,7 @@ impl Set {
             let place = address as u64;
             let relay = page + n * SLOT;
             let stub = code::stub(&found, place);
-            if stub == Stub::NotImplemented {
+            if stub == Stub::WinePlaceholder {
                 continue;
             }
             let at = relay as u64;

@@ -22,10 +22,10 @@ use crate::not_filtered::NotFiltered;
 use crate::nt::{self, Handle, IO_STATUS_BLOCK, OBJECT_ATTRIBUTES, Status, Text};
 use crate::payload::{MAX_PATH_LENGTH, Payload};
 
-/// Policies under which a process does not load the filter, and their flags (winnt.h).
-/// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed, `StrictMode` of
-/// `ProcessControlFlowGuardPolicy` only libraries with Control Flow Guard, and
-/// `ProcessUserShadowStackPolicy` only libraries with CET.
+/// Policies that prevent a process from loading the filter, and their flags (winnt.h).
+/// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed. `StrictMode`
+/// of `ProcessControlFlowGuardPolicy` admits only libraries with Control Flow Guard.
+/// `ProcessUserShadowStackPolicy` admits only libraries with CET.
 const POLICIES: [(u32, u32, NotFiltered); 3] = [
     (8, 0b11, NotFiltered::SignedOnly),
     (7, 0b100, NotFiltered::StrictGuard),
@@ -122,8 +122,8 @@ fn imports_size(memory: Memory, base: usize, image: &Image) -> Result<usize, Not
     if image.imports.rva == 0 {
         return Ok(0);
     }
-    // The table of an outer launcher is above the program, and its stated size is correct. A
-    // program's own table may be near the end of the program's memory.
+    // A program's own table may be near the end of the program's memory. The table of an outer
+    // launcher is above the program, and its stated size is correct.
     let Directory { rva, size: stated } = image.imports;
     let limit = image.size.checked_sub(rva).unwrap_or(stated) as usize;
     let mut chunk = [0; CHUNK];
@@ -206,8 +206,8 @@ fn is_in_app_container(process: Handle) -> bool {
     status == nt::STATUS_SUCCESS && answer != 0
 }
 
-/// Whether this process, and one in an `AppContainer`, can load the file at an absolute path of ASCII
-/// characters.
+/// Checks that this process can load the file at an absolute path of ASCII characters, and that an
+/// `AppContainer` can, if asked.
 fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     const PREFIX: &[u8] = br"\??\";
     let mut name = [0_u16; PREFIX.len() + MAX_PATH_LENGTH];
@@ -243,7 +243,8 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     if admits { Ok(()) } else { Err(NotFiltered::AppContainer) }
 }
 
-/// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`; zeros if it is too long.
+/// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`. An access list that is too
+/// long is returned as zeros.
 fn descriptor(file: Handle) -> [u8; 1024] {
     // The kernel accepts only an aligned address.
     #[repr(align(8))]

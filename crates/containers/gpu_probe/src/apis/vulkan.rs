@@ -52,8 +52,8 @@ fn failed(call: &'static str) -> impl Fn(vk::Result) -> Fault {
         let fault = Fault::new(format!("{call} failed: {result:?}"));
         match result {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => fault.hint(concat!(
-                "the loader found no driver: the driver's files are not mounted, or not registered; \
-                 see ",
+                "the loader found no driver: the driver's files are not mounted, or not \
+                 registered; see ",
                 page!("runtime-files")
             )),
             vk::Result::ERROR_DEVICE_LOST => fault.hint(

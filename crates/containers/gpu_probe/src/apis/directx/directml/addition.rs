@@ -25,7 +25,8 @@ use super::super::queue::{Queue, borrowed, buffer, map, read, transition};
 use crate::outcome::Fault;
 use crate::workload::{BYTES, GROUP, GROUPS, WORDS};
 
-/// The shape of each tensor, which has [`WORDS`] values. Older versions accept only four dimensions.
+/// The shape of each tensor, which has [`WORDS`] values. Older versions of `DirectML` accept only
+/// four dimensions.
 const SHAPE: [u32; 4] = [1, 1, GROUPS, GROUP];
 /// The size of a tensor.
 const SIZE: u64 = BYTES as u64;
@@ -147,7 +148,7 @@ impl<'a> Addition<'a> {
 }
 
 impl Bindings {
-    /// Bindings of `dispatchable`, so far only with its scratch memory.
+    /// Bindings of `dispatchable` with its scratch memory. The caller binds the other buffers.
     fn new<T: Interface>(
         device: &ID3D12Device,
         directml: &IDMLDevice,
