@@ -16,9 +16,12 @@ pub(crate) const GROUP: u32 = 64;
 pub(crate) const GROUPS: u32 = 1_024;
 /// The size of a result in bytes.
 pub(crate) const BYTES: usize = WORDS * size_of::<u32>();
-const _: () = assert!(GROUP as usize * GROUPS as usize == WORDS);
 /// How often [`mix`] is applied to each word.
 const ROUNDS: u32 = 256;
+
+// Each thread writes one word.
+const _: () = assert!(GROUP as usize * GROUPS as usize == WORDS);
+
 /// The finalizer of `MurmurHash3`: each bit of the input changes about half of the output.
 pub(crate) const fn mix(mut word: u32) -> u32 {
     word ^= word >> 16;

@@ -207,6 +207,33 @@ impl Computation {
         check("clSetKernelArg", status)?;
         Ok(Computation { functions, queue, kernel, buffer })
     }
+
+    fn run(&self) -> Result<Vec<u32>, Fault> {
+        let Computation { functions, queue, kernel, buffer } = *self;
+        let mut words = vec![0_u32; WORDS];
+        // SAFETY: the call returns when the words are copied.
+        let status = unsafe {
+            let source = words.as_ptr().cast();
+            (functions.write)(queue, buffer, TRUE, 0, BYTES, source, 0, null(), null_mut())
+        };
+        check("clEnqueueWriteBuffer", status)?;
+        let global = WORDS;
+        let local = GROUP as usize;
+        // SAFETY: one dimension, whose size is a multiple of the group's.
+        let status = unsafe {
+            let global = &raw const global;
+            let local = &raw const local;
+            (functions.enqueue)(queue, kernel, 1, null(), global, local, 0, null(), null_mut())
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+        // SAFETY: the call returns when the words are written, and there is room for them.
+        let status = unsafe {
+            let target = words.as_mut_ptr().cast();
+            (functions.read)(queue, buffer, TRUE, 0, BYTES, target, 0, null(), null_mut())
+        };
+        check("clEnqueueReadBuffer", status)?;
+        Ok(words)
+    }
 }
 
 fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle, Fault> {
@@ -236,33 +263,4 @@ fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle
         }
     })?;
     Ok(program)
-}
-
-impl Computation {
-    fn run(&self) -> Result<Vec<u32>, Fault> {
-        let Computation { functions, queue, kernel, buffer } = *self;
-        let mut words = vec![0_u32; WORDS];
-        // SAFETY: the call returns when the words are copied.
-        let status = unsafe {
-            let source = words.as_ptr().cast();
-            (functions.write)(queue, buffer, TRUE, 0, BYTES, source, 0, null(), null_mut())
-        };
-        check("clEnqueueWriteBuffer", status)?;
-        let global = WORDS;
-        let local = GROUP as usize;
-        // SAFETY: one dimension, whose size is a multiple of the group's.
-        let status = unsafe {
-            let global = &raw const global;
-            let local = &raw const local;
-            (functions.enqueue)(queue, kernel, 1, null(), global, local, 0, null(), null_mut())
-        };
-        check("clEnqueueNDRangeKernel", status)?;
-        // SAFETY: the call returns when the words are written, and there is room for them.
-        let status = unsafe {
-            let target = words.as_mut_ptr().cast();
-            (functions.read)(queue, buffer, TRUE, 0, BYTES, target, 0, null(), null_mut())
-        };
-        check("clEnqueueReadBuffer", status)?;
-        Ok(words)
-    }
 }

@@ -203,9 +203,7 @@ impl ComputeKernel {
             device.end_command_buffer(commands).map_err(failed("vkEndCommandBuffer"))
         }
     }
-}
 
-impl ComputeKernel {
     fn run(&self) -> Result<Vec<u32>, Fault> {
         // SAFETY: the mapping has this length, and no submission is running.
         unsafe { self.words.write_bytes(0, WORDS) };

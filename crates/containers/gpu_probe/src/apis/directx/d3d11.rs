@@ -89,6 +89,29 @@ impl Computation {
         let view = view(&device, &result)?;
         Ok(Computation { context, shader, view, result, staging })
     }
+
+    fn run(&self) -> Result<Vec<u32>, Fault> {
+        let Computation { context, shader, view, result, staging } = self;
+        let views = [Some(view.clone())];
+        let mut mapped = D3D11_MAPPED_SUBRESOURCE::default();
+        // SAFETY: all objects are live and of one device; the context orders the commands.
+        unsafe {
+            context.ClearUnorderedAccessViewUint(view, &[0; 4]);
+            context.CSSetShader(shader, None);
+            context.CSSetUnorderedAccessViews(0, 1, Some(views.as_ptr()), None);
+            context.Dispatch(GROUPS, 1, 1);
+            context.CopyResource(staging, result);
+            // Mapping the buffer waits for the commands.
+            let mapping = context.Map(staging, 0, D3D11_MAP_READ, 0, Some(&raw mut mapped));
+            mapping.map_err(failed("Map"))?;
+        }
+        // SAFETY: the mapping has the size of the buffer and ends below.
+        let words =
+            unsafe { std::slice::from_raw_parts(mapped.pData.cast::<u32>(), WORDS) }.to_vec();
+        // SAFETY: the buffer is mapped.
+        unsafe { context.Unmap(staging, 0) };
+        Ok(words)
+    }
 }
 
 /// A device and its context. `adapter` is null or a live adapter of DXGI.
@@ -155,29 +178,4 @@ fn view(device: &ID3D11Device, buffer: &ID3D11Buffer) -> Result<ID3D11UnorderedA
     };
     created.map_err(failed("CreateUnorderedAccessView"))?;
     view.ok_or_else(|| Fault::new("CreateUnorderedAccessView returned no view"))
-}
-
-impl Computation {
-    fn run(&self) -> Result<Vec<u32>, Fault> {
-        let Computation { context, shader, view, result, staging } = self;
-        let views = [Some(view.clone())];
-        let mut mapped = D3D11_MAPPED_SUBRESOURCE::default();
-        // SAFETY: all objects are live and of one device; the context orders the commands.
-        unsafe {
-            context.ClearUnorderedAccessViewUint(view, &[0; 4]);
-            context.CSSetShader(shader, None);
-            context.CSSetUnorderedAccessViews(0, 1, Some(views.as_ptr()), None);
-            context.Dispatch(GROUPS, 1, 1);
-            context.CopyResource(staging, result);
-            // Mapping the buffer waits for the commands.
-            let mapping = context.Map(staging, 0, D3D11_MAP_READ, 0, Some(&raw mut mapped));
-            mapping.map_err(failed("Map"))?;
-        }
-        // SAFETY: the mapping has the size of the buffer and ends below.
-        let words =
-            unsafe { std::slice::from_raw_parts(mapped.pData.cast::<u32>(), WORDS) }.to_vec();
-        // SAFETY: the buffer is mapped.
-        unsafe { context.Unmap(staging, 0) };
-        Ok(words)
-    }
 }

@@ -131,6 +131,12 @@ impl Computation {
         }
         Ok(())
     }
+
+    fn run(&mut self) -> Result<Vec<u32>, Fault> {
+        self.record()?;
+        self.queue.execute()?;
+        read(&self.readback, WORDS)
+    }
 }
 
 /// The device with the highest level that the adapter supports.
@@ -208,12 +214,4 @@ fn pipeline(
     // SAFETY: the description is not used any more.
     unsafe { ManuallyDrop::drop(&mut description.pRootSignature) };
     created.map_err(failed("CreateComputePipelineState"))
-}
-
-impl Computation {
-    fn run(&mut self) -> Result<Vec<u32>, Fault> {
-        self.record()?;
-        self.queue.execute()?;
-        read(&self.readback, WORDS)
-    }
 }
