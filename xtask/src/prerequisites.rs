@@ -32,7 +32,7 @@ const IMAGE_TESTS: &[Package] = &[
     ("osslsigncode", "osslsigncode"),
 ];
 
-/// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.
+/// Software devices for Vulkan, OpenGL and `OpenCL`, and the compilers of the SPIR-V shader.
 pub(crate) const GPU_TESTS: &[Package] = &[
     ("libvulkan1", "/usr/share/doc/libvulkan1/copyright"),
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers/copyright"),
@@ -41,8 +41,6 @@ pub(crate) const GPU_TESTS: &[Package] = &[
     ("libegl1", "/usr/share/doc/libegl1/copyright"),
     ("libegl-mesa0", "/usr/share/doc/libegl-mesa0/copyright"),
     ("libgl1-mesa-dri", "/usr/share/doc/libgl1-mesa-dri/copyright"),
-    ("libffmpeg-nvenc-dev", "/usr/include/ffnvcodec/nvEncodeAPI.h"),
-    ("libvpl-dev", "/usr/include/vpl/mfxvideo.h"),
     ("glslang-tools", "glslangValidator"),
     ("spirv-tools", "spirv-opt"),
 ];

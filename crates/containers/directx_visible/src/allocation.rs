@@ -21,8 +21,8 @@ pub(crate) fn unknown(error: &AllocationError) -> Failure {
     Failure::new(NO_ALLOCATION, error.to_string(), hint)
 }
 
-/// The container's devices that are not among the adapters that Windows lists; an error if none is.
-/// LUIDs change when the host or an adapter restarts; a container keeps its variables.
+/// The container's devices that Windows does not list. It is an error if Windows lists none of
+/// them. LUIDs change when the host or an adapter restarts, but a container keeps its variables.
 pub(crate) fn missing(allowed: &AllowedLuids, listed: &[i64]) -> Result<Vec<i64>, Failure> {
     let missing: Vec<i64> =
         allowed.as_slice().iter().copied().filter(|luid| !listed.contains(luid)).collect();

@@ -40,7 +40,10 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     if let Some(list) = list(words) {
         return Ok(list);
     }
-    let (mut check, mut json, mut require, mut verbose) = (false, None, false, false);
+    let mut check = false;
+    let mut json = None;
+    let mut require = false;
+    let mut verbose = false;
     let mut left = words.iter().enumerate();
     while let Some((n, word)) = left.next() {
         match word.to_str() {

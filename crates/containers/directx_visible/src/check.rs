@@ -100,7 +100,8 @@ impl Report {
         let is_longer = filtered.len() > unfiltered.len();
         let is_stopped = unfiltered.iter().any(|listed| listed.call == EVERY_CALL);
         for Listed { call, .. } in if is_longer || is_stopped { filtered } else { unfiltered } {
-            let (before, after) = (of(unfiltered, call), of(filtered, call));
+            let before = of(unfiltered, call);
+            let after = of(filtered, call);
             if api == Api::Dxgi {
                 self.offered.extend(luids(&before));
             }
@@ -114,7 +115,8 @@ impl Report {
 
     /// Compares what the child processes of the program `parent` list.
     pub(crate) fn add_child(&mut self, parent: &str, unfiltered: &[Listed], filtered: &[Listed]) {
-        let (before, after) = (of(unfiltered, CALL_OF_CHILDREN), of(filtered, CALL_OF_CHILDREN));
+        let before = of(unfiltered, CALL_OF_CHILDREN);
+        let after = of(filtered, CALL_OF_CHILDREN);
         let verdict = self.verdict(luids(&before), false, &before, &after);
         self.push("child", parent, verdict, before, after);
     }

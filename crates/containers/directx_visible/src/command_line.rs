@@ -48,7 +48,8 @@ fn program_length(raw: &[u16]) -> usize {
 /// The length of the first argument: up to white space outside of quotes. A quote after an
 /// odd number of backslashes is an ordinary character.
 fn argument_length(text: &[u16]) -> usize {
-    let (mut quoted, mut backslashes) = (false, 0);
+    let mut quoted = false;
+    let mut backslashes = 0;
     for (n, character) in text.iter().enumerate() {
         match *character {
             BACKSLASH => backslashes += 1,

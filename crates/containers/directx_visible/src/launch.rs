@@ -25,6 +25,10 @@ use crate::console::forward_events;
 /// The exit code of a program that the launcher ends before it runs.
 const NOT_RUN: u32 = 1;
 
+/// The size of a `STARTUPINFOW`, in the type of its field.
+#[expect(clippy::cast_possible_truncation, reason = "it has about 100 bytes")]
+const STARTUP_SIZE: u32 = size_of::<STARTUPINFOW>() as u32;
+
 /// Why a program does not run.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
@@ -92,7 +96,7 @@ fn status_error(status: i32) -> LaunchError {
 /// Starts a program without running it.
 fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
     let startup = STARTUPINFOW {
-        cb: u32::try_from(size_of::<STARTUPINFOW>()).unwrap_or_default(),
+        cb: STARTUP_SIZE,
         dwFlags: STARTF_USESTDHANDLES,
         hStdInput: standard_handle(STD_INPUT_HANDLE),
         hStdOutput: standard_handle(STD_OUTPUT_HANDLE),
@@ -105,7 +109,8 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
     // SAFETY: the command line is null-terminated and may be changed; the structures live
     // until the call returns.
     let started = unsafe {
-        let (startup, information) = (&raw const startup, &raw mut information);
+        let startup = &raw const startup;
+        let information = &raw mut information;
         let flags = CREATE_SUSPENDED;
         CreateProcessW(None, command, None, None, true, flags, None, None, startup, information)
     };

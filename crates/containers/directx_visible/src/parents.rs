@@ -1,5 +1,5 @@
-//! Programs whose child processes `--check` compares: what they start is filtered by the filter
-//! in them, not by the launcher.
+//! Programs whose child processes `--check` compares. The filter in these programs filters the
+//! child processes, not the launcher.
 
 use std::os::windows::process::CommandExt as _;
 use std::path::Path;
@@ -13,8 +13,9 @@ use crate::filter_file::system_folder;
 /// The exit code of a child process that cannot list anything, but has run.
 pub(crate) const RAN: i32 = 0x5A5A;
 
-/// The names and commands of programs that start `program` with the hidden option that lists the adapters, given the LUIDs
-/// `known`. The last one starts another 32-bit program: a 32-bit process cannot filter a 64-bit one.
+/// The names and commands of programs that start `program`, which then lists the adapters, given
+/// the LUIDs `known`. The last one starts another 32-bit program, because a 32-bit process cannot
+/// filter a 64-bit one.
 pub(crate) fn parents(program: &Path, known: &str) -> [(&'static str, Command); 4] {
     let program = program.display().to_string();
     let list = format!("{LIST} {} {known}", Api::D3dkmt.name());

@@ -141,8 +141,8 @@ pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
     0
 }
 
-/// The container's devices, of which at least one exists, and the adapters that Windows lists;
-/// `None` if it lists nothing.
+/// The container's devices, and the adapters that Windows lists. It is an error if none of the
+/// devices exists. The adapters are `None` if Windows lists nothing.
 fn allocation() -> Result<(AllowedLuids, Option<Vec<i64>>), Failure> {
     let allowed = allocated().map_err(|error| unknown(&error))?;
     let adapters = allocatable();

@@ -73,7 +73,8 @@ fn expected(names: &[&str], version: &str) -> Vec<(String, String)> {
 fn its_files_are_copied_and_those_of_another_version_removed() {
     let target = tempfile::tempdir().unwrap();
     let folder = target.path().join("Program Files/directx-visible");
-    let (first, second) = (Release::new("1"), Release::new("2").without(FILES[2]));
+    let first = Release::new("1");
+    let second = Release::new("2").without(FILES[2]);
     for (release, names, version) in [(&first, &FILES[..], "1"), (&second, &FILES[..2], "2")] {
         for done in [format!("copied the files to {}\n", folder.display()), String::new()] {
             let output = release.install(&folder);

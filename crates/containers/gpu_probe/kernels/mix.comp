@@ -1,5 +1,5 @@
 #version 450
-// The computation of src/workload.rs. mix.spv is made of it; tests/kernels.rs has the commands.
+// The computation of src/workload.rs. mix.spv is made of it; tests/program/software.rs has the commands.
 layout(local_size_x = 64) in;
 layout(std430, set = 0, binding = 0) writeonly buffer Result { uint words[]; };
 

@@ -71,14 +71,16 @@ mod tests {
         let devices = luids.iter().map(|luid| DeviceOutcome {
             info: DeviceInfo { luid: Some(*luid), ..DeviceInfo::default() },
             fault: None,
-            measurements: Vec::new(),
+            first_run_milliseconds: None,
         });
         Outcome::Listed { library: Library::new("x"), devices: devices.collect() }
     }
 
     #[test]
     fn adapters_that_a_list_lacks_are_named_with_their_meaning() {
-        let (kernel, dxgi, dxcore) = (listed(&[1, 2, 3]), listed(&[1]), listed(&[1, 2]));
+        let kernel = listed(&[1, 2, 3]);
+        let dxgi = listed(&[1]);
+        let dxcore = listed(&[1, 2]);
         let outcomes = [(Api::D3dkmt, &kernel), (Api::Dxgi, &dxgi), (Api::Dxcore, &dxcore)];
         let found = differences(&outcomes);
         assert_eq!(found.iter().map(|found| found.luid).collect::<Vec<_>>(), [2, 3]);
@@ -90,7 +92,8 @@ mod tests {
     #[test]
     fn lists_that_cannot_be_read_and_other_apis_are_not_compared() {
         let broken = Outcome::Broken { library: None, fault: Fault::new("x") };
-        let (dxgi, vulkan) = (listed(&[1]), listed(&[5]));
+        let dxgi = listed(&[1]);
+        let vulkan = listed(&[5]);
         let outcomes = [(Api::Dxgi, &dxgi), (Api::Dxcore, &broken), (Api::Vulkan, &vulkan)];
         assert_eq!(differences(&outcomes), []);
     }

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn the_first_error_does_not_depend_on_the_order() {
-        let (a, b) = (("DIRECTX_VISIBLE_DEVICES_A", "x"), ("DIRECTX_VISIBLE_DEVICES_B", ""));
+        let a = ("DIRECTX_VISIBLE_DEVICES_A", "x");
+        let b = ("DIRECTX_VISIBLE_DEVICES_B", "");
         assert_eq!(of(&[a, b]), of(&[b, a]));
     }
 }

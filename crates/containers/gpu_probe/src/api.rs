@@ -27,15 +27,15 @@ const APIS: [(Api, &str, &str); 14] = [
     (Api::Dxcore, "dxcore", "adapters that DXCore lists"),
     (Api::D3d11, "d3d11", "Direct3D 11 compute shader"),
     (Api::D3d12, "d3d12", "Direct3D 12 compute shader"),
-    (Api::Directml, "directml", "DirectML: 100 runs of a small convolutional network"),
+    (Api::Directml, "directml", "DirectML operator that adds two tensors"),
     (Api::Vulkan, "vulkan", "Vulkan compute shader"),
     (Api::Opencl, "opencl", "OpenCL kernel"),
     (Api::Opengl, "opengl", "OpenGL compute shader"),
-    (Api::Cuda, "cuda", "CUDA kernel, Monte Carlo π and memory bandwidth"),
-    (Api::Nvml, "nvml", "GPUs and utilization from NVIDIA's management library"),
-    (Api::Nvenc, "nvenc", "NVIDIA's video encoder: ten frames of H.264"),
-    (Api::Amf, "amf", "AMD's video encoder: start of its runtime"),
-    (Api::Qsv, "qsv", "Intel Quick Sync Video: a session and the codecs"),
+    (Api::Cuda, "cuda", "CUDA kernel"),
+    (Api::Nvml, "nvml", "GPUs that NVIDIA's management library lists"),
+    (Api::Nvenc, "nvenc", "version of NVIDIA's video encoder"),
+    (Api::Amf, "amf", "version of AMD's video encoder"),
+    (Api::Qsv, "qsv", "version of Intel Quick Sync Video"),
 ];
 
 impl Api {
@@ -64,6 +64,11 @@ impl Api {
     /// Whether the API is a part of Windows.
     pub(crate) fn is_directx(self) -> bool {
         self as usize <= Api::Directml as usize
+    }
+
+    /// Whether the API only reports the version of its library and lists no devices.
+    pub(crate) fn is_encoder(self) -> bool {
+        matches!(self, Api::Nvenc | Api::Amf | Api::Qsv)
     }
 
     /// Whether this operating system can have the API.

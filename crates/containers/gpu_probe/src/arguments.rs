@@ -9,15 +9,12 @@ use crate::allocation::{VARIABLE, allocated};
 use crate::api::Api;
 use crate::failure::{Failure, USAGE};
 use crate::help::names;
-use crate::measure::Effort;
 use crate::verdict::Demands;
 use crate::visibility::Expected;
 
 /// The hidden option with which the program starts itself.
 const CHILD: &str = "--child";
 
-/// The most seconds of `--burn`.
-const LONGEST_BURN: u64 = 86_400;
 /// The most seconds of `--time-limit`.
 const LONGEST_LIMIT: u64 = 3_600;
 
@@ -27,7 +24,7 @@ pub(crate) enum Request {
     Help,
     Version,
     /// Test this API in this process, and write the outcome for the parent.
-    Work(Api, Effort),
+    Work(Api),
     Test(Arguments),
 }
 
@@ -38,8 +35,14 @@ pub(crate) struct Arguments {
     pub(crate) json: bool,
     /// The adapters that should be visible, if the user asks for the comparison.
     pub(crate) expected: Option<Expected>,
-    effort: Effort,
-    time_limit: Duration,
+    allow_software: bool,
+    /// How long the test of one API may take.
+    pub(crate) time_limit: Duration,
+}
+
+/// The arguments of the process that tests `api`.
+pub(crate) fn for_child(api: Api) -> [&'static str; 2] {
+    [CHILD, api.name()]
 }
 
 /// Reads the words after the name of the program.
@@ -48,7 +51,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
         apis: Vec::new(),
         json: false,
         expected: None,
-        effort: Effort { burn: None, allow_software: false },
+        allow_software: false,
         time_limit: Duration::from_secs(30),
     };
     let mut child = None;
@@ -58,17 +61,10 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             Arg::Short('h') | Arg::Long("help") => return Ok(Request::Help),
             Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
             Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
-            Arg::Long("allow-software") => arguments.effort.allow_software = true,
+            Arg::Long("allow-software") => arguments.allow_software = true,
             // The value is optional, so the next word is never the value.
             Arg::Long("expect") => arguments.expected = Some(expected(words.optional_value())?),
-            Arg::Long("burn") => {
-                let value = text(&words.value()?);
-                arguments.effort.burn = Some(seconds("--burn", &value, LONGEST_BURN)?);
-            }
-            Arg::Long("time-limit") => {
-                let value = text(&words.value()?);
-                arguments.time_limit = seconds("--time-limit", &value, LONGEST_LIMIT)?;
-            }
+            Arg::Long("time-limit") => arguments.time_limit = time_limit(&text(&words.value()?))?,
             Arg::Long("child") => child = Some(api(&text(&words.value()?))?),
             Arg::Short(name) => return Err(unknown_option(&format!("-{name}"))),
             Arg::Long(name) => return Err(unknown_option(&format!("--{name}"))),
@@ -76,7 +72,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
         }
     }
     Ok(match child {
-        Some(api) => Request::Work(api, arguments.effort),
+        Some(api) => Request::Work(api),
         None => Request::Test(arguments),
     })
 }
@@ -97,7 +93,9 @@ fn usage(message: String) -> Failure {
 
 fn unknown_option(name: &str) -> Failure {
     let mut failure = usage(format!("unknown option `{name}`"));
-    if let Some(near) = nearest(name, names()) {
+    if name == "--burn" {
+        failure.hint = "each API is tested once: to test for longer, repeat `gpu-probe`".into();
+    } else if let Some(near) = nearest(name, names()) {
         failure.hint = format!("did you mean `{near}`?");
     }
     failure
@@ -134,10 +132,12 @@ fn is_json(value: &str) -> Result<bool, Failure> {
     }
 }
 
-fn seconds(option: &str, value: &str, most: u64) -> Result<Duration, Failure> {
-    let seconds = value.parse().ok().filter(|seconds| (1..=most).contains(seconds));
+fn time_limit(value: &str) -> Result<Duration, Failure> {
+    let seconds = value.parse().ok().filter(|seconds| (1..=LONGEST_LIMIT).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
-        usage(format!("{option} has `{value}`, expected a number of seconds from 1 to {most}"))
+        usage(format!(
+            "--time-limit has `{value}`, expected a number of seconds from 1 to {LONGEST_LIMIT}"
+        ))
     })
 }
 
@@ -171,23 +171,7 @@ impl Arguments {
 
     /// The demands of the user.
     pub(crate) fn demands(&self) -> Demands {
-        let allow_software = self.effort.allow_software;
-        Demands { allow_software, are_named: !self.apis.is_empty() }
-    }
-
-    /// How long the test of one API may take.
-    pub(crate) fn time_limit(&self) -> Duration {
-        self.time_limit + self.effort.burn.unwrap_or_default()
-    }
-
-    /// The arguments of the process that tests `api`.
-    pub(crate) fn for_child(&self, api: Api) -> Vec<String> {
-        let mut words = vec![CHILD.to_owned(), api.name().to_owned()];
-        if self.effort.allow_software {
-            words.push("--allow-software".to_owned());
-        }
-        words.extend(self.effort.burn.map(|time| format!("--burn={}", time.as_secs())));
-        words
+        Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
     }
 }
 
@@ -207,14 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn the_child_gets_what_it_needs() {
-        let parent = parsed(&["vulkan", "--allow-software", "--burn", "3", "--output=json"]);
-        assert_eq!(parent.time_limit(), Duration::from_secs(33));
-        let words = parent.for_child(Api::Vulkan);
-        let found = parse(words.iter().map(OsString::from));
-        let Ok(Request::Work(Api::Vulkan, effort)) = found else { panic!("{words:?}") };
-        assert_eq!(effort.burn, Some(Duration::from_secs(3)));
-        assert!(effort.allow_software);
+    fn the_child_tests_one_api() {
+        let found = request(&for_child(Api::Vulkan));
+        assert!(matches!(found, Ok(Request::Work(Api::Vulkan))), "{found:?}");
     }
 
     #[test]
@@ -235,12 +214,17 @@ mod tests {
     fn wrong_words_are_named_with_a_fix() {
         for (words, message, hint) in [
             (&["cud"][..], "unknown API `cud`", "did you mean `cuda`?"),
-            (&["--brun=3"], "unknown option `--brun`", "did you mean `--burn`?"),
+            (&["--expct"], "unknown option `--expct`", "did you mean `--expect`?"),
+            (&["--burn=3"], "unknown option `--burn`", "each API is tested once: "),
             (&["zz"], "unknown API `zz`", "the APIs are d3dkmt, "),
-            (&["--burn"], "missing argument for option '--burn'", "`gpu-probe --help` lists"),
             (
-                &["--burn", "0"],
-                "--burn has `0`, expected a number of seconds from 1 to 86400",
+                &["--time-limit"],
+                "missing argument for option '--time-limit'",
+                "`gpu-probe --help` lists",
+            ),
+            (
+                &["--time-limit", "0"],
+                "--time-limit has `0`, expected a number of seconds from 1 to 3600",
                 "`gpu-probe --help` lists",
             ),
             (&["--output", "xml"], "--output has `xml`, expected text or json", "`gpu-probe --h"),

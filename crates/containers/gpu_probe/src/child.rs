@@ -1,4 +1,4 @@
-//! Runs a child process with a time limit, so that a driver that crashes or hangs ends only the child.
+//! Runs a child process with a time limit. A driver that crashes or hangs ends only the child.
 //!
 //! The child is this program with a hidden argument. It writes its result as one line of JSON
 //! behind a marker to standard output, because drivers write there too.
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::Api;
-use crate::arguments::Arguments;
+use crate::arguments::for_child;
 use crate::outcome::{Fault, Outcome};
 
 /// Begins the line with the result.
@@ -37,12 +37,11 @@ pub fn result(value: &impl Serialize) -> String {
     format!("\n{MARKER}{line}\n")
 }
 
-/// Tests `api` in a child process.
-pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
-    let limit = arguments.time_limit();
+/// Tests `api` in a child process, at most for `limit`.
+pub(crate) fn run(api: Api, limit: Duration) -> Outcome {
     let ended = std::env::current_exe().and_then(|program| {
         let mut command = Command::new(program);
-        supervise(command.args(arguments.for_child(api)), limit, |_| Ok(()))
+        supervise(command.args(for_child(api)), limit, |_| Ok(()))
     });
     match ended {
         Ok(ended) => ended.outcome(limit),
@@ -144,8 +143,13 @@ impl Ended {
             return outcome;
         }
         let fault = match self.status {
-            None => Fault::new(format!("no result within {} s; the test was ended", limit.as_secs()))
-                .hint("the driver hangs: restart the container or the node; `--time-limit` raises the limit"),
+            None => {
+                let seconds = limit.as_secs();
+                Fault::new(format!("no result within {seconds} s; the test was ended")).hint(
+                    "the driver hangs: restart the container or the node; `--time-limit` raises \
+                     the limit",
+                )
+            }
             Some(status) => {
                 let last = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
                 let cause = last.map(|line| format!(": {line}")).unwrap_or_default();

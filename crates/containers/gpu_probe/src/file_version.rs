@@ -29,7 +29,8 @@ pub(crate) fn read(path: &str) -> Option<String> {
     // SAFETY: the buffer has at least this size.
     let is_read =
         unsafe { (functions.read)(path.as_ptr(), 0, size, resource.as_mut_ptr().cast()) } != 0;
-    let (mut start, mut length) = (std::ptr::null::<u32>(), 0);
+    let mut start = std::ptr::null::<u32>();
+    let mut length = 0;
     let root = HSTRING::from("\\");
     // SAFETY: the buffer is a version resource if it was read.
     let is_found = is_read

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::api::Api;
 
 /// Every option with its value, and its meaning, in the order of the help.
-const FLAGS: [(&str, &str); 7] = [
+const FLAGS: [(&str, &str); 6] = [
     ("--output <text|json>", "Output format; default `text`"),
     ("--allow-software", "Accept devices that the CPU emulates"),
     (
@@ -14,19 +14,12 @@ const FLAGS: [(&str, &str); 7] = [
          by commas; without a value, those in the variables `DIRECTX_VISIBLE_DEVICES_*` and \
          `DIRECTX_VISIBLE_DEVICES`",
     ),
-    (
-        "--burn <SECONDS>",
-        "Keep the devices of each API busy for this time, at most a day, and verify every result",
-    ),
-    (
-        "--time-limit <SECONDS>",
-        "Time limit for each API, in addition to `--burn`, at most an hour; default 30",
-    ),
+    ("--time-limit <SECONDS>", "Time limit for each API, at most an hour; default 30"),
     ("--help", "Print help"),
     ("--version", "Print version"),
 ];
 
-/// The names of the options, such as `--burn`.
+/// The names of the options, such as `--expect`.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FLAGS.into_iter().map(|(usage, _)| usage.split([' ', '[']).next().unwrap_or(usage))
 }
@@ -42,8 +35,6 @@ Examples:
     gpu-probe cuda vulkan --output json
   Fail if GPUs other than the allocated ones are visible:
     gpu-probe --expect
-  Keep the GPU busy for a minute:
-    gpu-probe d3d12 --burn 60
 
 Exit status: 0 if everything that is installed or named works, 1 if something does not, 2 for
 wrong usage.

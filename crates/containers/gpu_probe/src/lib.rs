@@ -24,12 +24,10 @@ mod file_version;
 mod help;
 mod library;
 pub mod lists;
-mod measure;
-#[cfg(any(windows, test))]
-mod network;
 mod outcome;
 mod report;
 mod session;
+mod test;
 mod verdict;
 mod visibility;
 mod workload;
@@ -59,7 +57,7 @@ fn run() -> Result<ExitCode, Failure> {
     match arguments::parse(std::env::args_os().skip(1))? {
         Request::Help => print(&help::text())?,
         Request::Version => print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
-        Request::Work(api, effort) => print(&child::result(&measure::outcome(api, effort)))?,
+        Request::Work(api) => print(&child::result(&test::outcome(api)))?,
         Request::Test(arguments) => return test(&arguments),
     }
     Ok(ExitCode::SUCCESS)
@@ -71,7 +69,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
         .into_iter()
         .map(|api| {
             let start = Instant::now();
-            let outcome = child::run(api, arguments);
+            let outcome = child::run(api, arguments.time_limit);
             report::Test { api, outcome, time: start.elapsed() }
         })
         .collect();

@@ -28,6 +28,13 @@ pub(crate) fn check(call: &str, status: i32) -> Result<(), Fault> {
     Err(Fault::new(format!("{call} failed with {status}")))
 }
 
+/// The size of a structure, in the type of the functions of Windows.
+#[cfg(windows)]
+#[expect(clippy::cast_possible_truncation, reason = "no structure has 4 GiB")]
+pub(crate) const fn structure_size<T>() -> u32 {
+    size_of::<T>() as u32
+}
+
 /// The text before the first NUL.
 pub(crate) fn until_nul(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -62,14 +62,15 @@ impl Outcome {
     }
 }
 
-/// A device and how it computed.
+/// A device, and whether it computes.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeviceOutcome {
     #[serde(flatten)]
     pub(crate) info: DeviceInfo,
     pub(crate) fault: Option<Fault>,
-    pub(crate) measurements: Vec<Measurement>,
+    /// How long the device took to be opened, to compile the kernel and to compute.
+    pub(crate) first_run_milliseconds: Option<u64>,
 }
 
 /// What an API reports about a device.
@@ -98,20 +99,5 @@ impl Kind {
     /// Whether a device of this kind has to work.
     pub(crate) fn counts(self, allow_software: bool) -> bool {
         self == Kind::Hardware || allow_software
-    }
-}
-
-/// A measured or queried value.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub(crate) struct Measurement {
-    /// The name in lower case, such as `first run`.
-    pub(crate) name: String,
-    pub(crate) value: f64,
-    pub(crate) unit: String,
-}
-
-impl Measurement {
-    pub(crate) fn new(name: &str, value: f64, unit: &str) -> Measurement {
-        Measurement { name: name.to_owned(), value, unit: unit.to_owned() }
     }
 }

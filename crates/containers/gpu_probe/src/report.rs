@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::advice;
 use crate::agreement::{self, Difference};
 use crate::api::Api;
-use crate::outcome::{DeviceOutcome, Fault, Kind, Library, Measurement, Outcome};
+use crate::outcome::{DeviceOutcome, Fault, Kind, Library, Outcome};
 use crate::verdict::{Demands, Verdict, judge};
 use crate::visibility::{self, Expected, Visibility};
 
@@ -99,7 +99,8 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let (ok, absent) = (self.count(Verdict::Ok), self.count(Verdict::Absent));
+        let ok = self.count(Verdict::Ok);
+        let absent = self.count(Verdict::Absent);
         let other = self.apis.len() - ok - absent;
         let none = if ok == 0 { "; no API works" } else { "" };
         format!("{}: {ok} ok, {other} failed, {absent} absent{none}", self.verdict)
@@ -111,7 +112,7 @@ impl Report {
 }
 
 fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
-    let (verdict, fault) = judge(&test.outcome, demands.allow_software);
+    let (verdict, fault) = judge(test.api, &test.outcome, demands.allow_software);
     let fault = match verdict {
         Verdict::Absent => fault.map(|fault| advice::refine(test.api, fault, all)),
         _ => fault,
@@ -169,25 +170,14 @@ fn device_line(device: &DeviceOutcome) -> String {
     parts.extend(info.luid.map(|luid| format!("LUID {luid}")));
     parts.extend(info.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20)));
     parts.extend(info.driver.as_ref().map(|driver| format!("driver {driver}")));
-    parts.extend(device.measurements.iter().map(measurement));
+    parts.extend(device.first_run_milliseconds.map(|time| format!("first run {time} ms")));
     printable(&parts.join(", ")).into_owned()
-}
-
-fn measurement(measurement: &Measurement) -> String {
-    let Measurement { name, value, unit } = measurement;
-    let digits = match value.abs() {
-        _ if value.fract() == 0.0 => 0,
-        size if size < 10.0 => 2,
-        size if size < 1_000.0 => 1,
-        _ => 0,
-    };
-    let text = format!("{name} {value:.digits$} {unit}");
-    text.trim_end().to_owned()
 }
 
 fn push_difference(text: &mut String, difference: &Difference) {
     let Difference { luid, listed_by, not_listed_by } = difference;
-    let (listed, missing) = (listed_by.join(" and "), not_listed_by.join(" and "));
+    let listed = listed_by.join(" and ");
+    let missing = not_listed_by.join(" and ");
     let _ = writeln!(text, "note: LUID {luid} is listed by {listed}, but not by {missing}");
     if let Some(meaning) = difference.meaning() {
         let _ = writeln!(text, "  {meaning}");
@@ -226,11 +216,7 @@ mod tests {
             driver: Some("553.62".into()),
             ..DeviceInfo::default()
         };
-        DeviceOutcome {
-            info,
-            fault,
-            measurements: vec![Measurement::new("first run", 1.234, "ms")],
-        }
+        DeviceOutcome { info, fault, first_run_milliseconds: Some(43) }
     }
 
     fn tests(fault: Option<Fault>) -> Vec<Test> {
@@ -259,7 +245,7 @@ mod tests {
             lines,
             [
                 "vulkan   ok             vulkan-1.dll, file version 31.0.15.5362, 1.3, 12 ms",
-                "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 1.23 ms",
+                "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 43 ms",
                 "nvml     absent         nvml.dll not found",
                 concat!(
                     "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see ",
@@ -294,7 +280,8 @@ mod tests {
     fn lists_that_differ_are_noted_and_fail_nothing() {
         let listed = |devices| Outcome::Listed { library: library("x.dll"), devices };
         let time = Duration::from_millis(1);
-        let (dxgi, dxcore) = (listed(vec![gpu("T4", None)]), listed(vec![]));
+        let dxgi = listed(vec![gpu("T4", None)]);
+        let dxcore = listed(vec![]);
         let tests = [
             Test { api: Api::Dxgi, outcome: dxgi.clone(), time },
             Test { api: Api::Dxcore, outcome: dxcore, time },
@@ -319,7 +306,7 @@ mod tests {
         assert_eq!(device["luid"], 70_000);
         assert_eq!(device["kind"], "hardware");
         assert_eq!(device["memoryBytes"], 17_179_869_184_u64);
-        assert_eq!(device["measurements"][0]["unit"], "ms");
+        assert_eq!(device["firstRunMilliseconds"], 43);
         assert_eq!(value["apis"][1]["fault"]["message"], "nvml.dll not found");
         assert!(value["visibility"].is_null());
     }

@@ -1,18 +1,7 @@
-//! What the test of an API provides: its devices, and a kernel on each.
+//! What the test of an API provides: its devices, and a test of each.
 
-use crate::outcome::{DeviceInfo, Fault, Library, Measurement};
-
-/// A compiled kernel on an opened device.
-pub(crate) trait Kernel {
-    /// Runs the computation of [`crate::workload`] `repeats` times, and returns the result of the
-    /// last one. Every repetition writes the same words.
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault>;
-
-    /// Further tests that only this API has, each verified.
-    fn further_tests(&mut self) -> Result<Vec<Measurement>, Fault> {
-        Ok(Vec::new())
-    }
-}
+use crate::outcome::{DeviceInfo, Fault, Library};
+use crate::workload;
 
 /// A device that an API lists.
 pub(crate) struct Candidate {
@@ -22,20 +11,16 @@ pub(crate) struct Candidate {
 
 /// What a device can do for the test. Nothing is opened before it is tested.
 pub(crate) enum Work {
-    /// The device computes with a kernel.
-    Kernel(Box<dyn FnOnce() -> Result<Box<dyn Kernel>, Fault>>),
-    /// The device has a different test, which verifies what it does.
-    Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
-    /// The API only lists the device, with these values, or could not open it.
-    Known(Result<Vec<Measurement>, Fault>),
+    /// Computes something, and verifies the result.
+    Test(Box<dyn FnOnce() -> Result<(), Fault>>),
+    /// The API only lists the device, or could not open it.
+    Known(Result<(), Fault>),
 }
 
 impl Work {
-    /// A kernel that `open` opens.
-    pub(crate) fn kernel<K: Kernel + 'static>(
-        open: impl FnOnce() -> Result<K, Fault> + 'static,
-    ) -> Work {
-        Work::Kernel(Box::new(|| Ok(Box::new(open()?))))
+    /// `compute` opens the device and returns the words that the kernel of `workload` wrote.
+    pub(crate) fn kernel(compute: impl FnOnce() -> Result<Vec<u32>, Fault> + 'static) -> Work {
+        Work::Test(Box::new(|| workload::verify(&compute()?)))
     }
 }
 

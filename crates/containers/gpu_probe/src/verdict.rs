@@ -1,5 +1,6 @@
 //! Whether an API works as it should.
 
+use crate::api::Api;
 use crate::outcome::{DeviceOutcome, Fault, Outcome};
 
 /// What has to work for a successful test.
@@ -14,7 +15,8 @@ pub(crate) struct Demands {
 /// The verdict about an API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// At least one device works, and none fails.
+    /// At least one device works, and none fails. The library of a video encoder reports its
+    /// version.
     Ok,
     /// The library or a device fails.
     Failed,
@@ -48,11 +50,12 @@ impl Verdict {
     }
 }
 
-/// Judges what the test of an API found. The returned fault concerns the whole API, not a device.
-pub(crate) fn judge(outcome: &Outcome, allow_software: bool) -> (Verdict, Option<Fault>) {
+/// Judges what the test of `api` found. The returned fault concerns the whole API, not a device.
+pub(crate) fn judge(api: Api, outcome: &Outcome, allow_software: bool) -> (Verdict, Option<Fault>) {
     match outcome {
         Outcome::Absent(fault) => (Verdict::Absent, Some(fault.clone())),
         Outcome::Broken { fault, .. } => (Verdict::Failed, Some(fault.clone())),
+        Outcome::Listed { .. } if api.is_encoder() => (Verdict::Ok, None),
         Outcome::Listed { devices, .. } => judge_devices(devices, allow_software),
     }
 }
@@ -88,10 +91,10 @@ mod tests {
         let devices = devices.iter().map(|(kind, fault)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, ..DeviceInfo::default() },
             fault: fault.map(Fault::new),
-            measurements: Vec::new(),
+            first_run_milliseconds: None,
         });
         let outcome = Outcome::Listed { library: Library::new("x"), devices: devices.collect() };
-        judge(&outcome, allow_software).0
+        judge(Api::Vulkan, &outcome, allow_software).0
     }
 
     #[test]
@@ -112,9 +115,17 @@ mod tests {
     }
 
     #[test]
+    fn an_encoder_needs_no_device() {
+        let outcome = Outcome::Listed { library: Library::new("x"), devices: Vec::new() };
+        assert_eq!(judge(Api::Nvenc, &outcome, false), (Verdict::Ok, None));
+        let broken = Outcome::Broken { library: None, fault: Fault::new("x") };
+        assert_eq!(judge(Api::Nvenc, &broken, false).0, Verdict::Failed);
+    }
+
+    #[test]
     fn an_absent_library_is_a_failure_only_if_it_was_named() {
         let outcome = Outcome::Absent(Fault::new("x"));
-        let (verdict, _) = judge(&outcome, false);
+        let (verdict, _) = judge(Api::Vulkan, &outcome, false);
         for are_named in [false, true] {
             let demands = Demands { allow_software: false, are_named };
             assert_eq!(verdict.is_failure(demands), are_named);

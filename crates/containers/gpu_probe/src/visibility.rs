@@ -94,7 +94,7 @@ mod tests {
         let devices = devices.iter().map(|(kind, luid)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, luid: *luid, ..DeviceInfo::default() },
             fault: None,
-            measurements: Vec::new(),
+            first_run_milliseconds: None,
         });
         Outcome::Listed { library: Library::new("x"), devices: devices.collect() }
     }

@@ -18,13 +18,9 @@ pub(crate) const GROUPS: u32 = 1_024;
 pub(crate) const BYTES: usize = WORDS * size_of::<u32>();
 /// How often [`mix`] is applied to each word.
 const ROUNDS: u32 = 256;
-/// The integer operations of [`mix`].
-const OPERATIONS: u32 = 8;
 
-/// The integer operations of one run of the kernel.
-pub(crate) fn operations() -> f64 {
-    f64::from(GROUP) * f64::from(GROUPS) * f64::from(ROUNDS) * f64::from(OPERATIONS)
-}
+// Each thread writes one word.
+const _: () = assert!(GROUP as usize * GROUPS as usize == WORDS);
 
 /// The finalizer of `MurmurHash3`: each bit of the input changes about half of the output.
 pub(crate) const fn mix(mut word: u32) -> u32 {
@@ -45,57 +41,23 @@ pub(crate) fn expected() -> &'static [u32] {
 
 /// Compares a device's result with the CPU's.
 pub(crate) fn verify(result: &[u32]) -> Result<(), Fault> {
-    compare_words(result, expected())
+    compare(result, expected())
 }
 
-/// Compares a device's points in the quarter of a circle with the CPU's. The words of each step
-/// are the points of a thread: two coordinates of 15 bits.
-pub(crate) fn verify_hits(hits: &[u32]) -> Result<(), Fault> {
-    let expected: Vec<u32> = (1..=GROUP * GROUPS).map(count_hits).collect();
-    compare_words(hits, &expected)
-}
-
-/// The number of a thread's points that are in the quarter of a circle.
-fn count_hits(start: u32) -> u32 {
-    let (mut word, mut hits) = (start, 0);
-    for _ in 0..ROUNDS {
-        word = mix(word);
-        let (x, y) = (word & 0x7fff, word >> 16 & 0x7fff);
-        hits += u32::from(x * x + y * y < 1 << 30);
-    }
-    hits
-}
-
-/// The estimate of π from the points of all threads.
-pub(crate) fn pi(hits: &[u32]) -> f64 {
-    let hits: f64 = hits.iter().map(|hits| f64::from(*hits)).sum();
-    4.0 * hits / (f64::from(GROUP * GROUPS) * f64::from(ROUNDS))
-}
-
-fn compare_words(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
-    compare("word", result, expected, u32::eq, |word| format!("{word:#010x}"))
-}
-
-/// Compares a device's values, each a `noun`, with the `expected` ones.
-pub(crate) fn compare<T>(
-    noun: &str,
-    result: &[T],
-    expected: &[T],
-    is_right: impl Fn(&T, &T) -> bool,
-    shown: impl Fn(&T) -> String,
-) -> Result<(), Fault> {
-    let (length, total) = (result.len(), expected.len());
+/// Compares the words that a device computed with the `expected` ones.
+pub(crate) fn compare(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
+    let length = result.len();
+    let total = expected.len();
     if length != total {
-        return Err(Fault::new(format!("wrong result: {length} {noun}s instead of {total}")));
+        return Err(Fault::new(format!("wrong result: {length} words instead of {total}")));
     }
-    let pairs = result.iter().zip(expected).enumerate();
-    let wrong: Vec<_> = pairs.filter(|(_, (found, right))| !is_right(found, right)).collect();
+    let words = result.iter().zip(expected).enumerate();
+    let wrong: Vec<_> = words.filter(|(_, (found, right))| found != right).collect();
     let Some((index, (found, right))) = wrong.first() else { return Ok(()) };
     Err(Fault::new(format!(
-        "wrong result: {} of {total} {noun}s differ; {noun} {index} is {} instead of {}",
-        wrong.len(),
-        shown(found),
-        shown(right)
+        "wrong result: {} of {total} words differ; word {index} is {found:#010x} instead of \
+         {right:#010x}",
+        wrong.len()
     ))
     .hint("check the device's memory and driver: the device computes, but not correctly"))
 }

@@ -46,7 +46,7 @@ type Function = unsafe extern "system" fn(*mut c_void) -> Status;
 
 unsafe extern "system" fn enum_adapters(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
-    let status = state.call(ENUM, arguments);
+    let status = call(state.adapters[ENUM], arguments);
     // SAFETY: the caller passes this structure, which the kernel has just filled.
     let Some(result) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS>().as_mut() }) else {
         return status;
@@ -66,12 +66,12 @@ unsafe extern "system" fn enum_adapters2(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     // SAFETY: the caller passes this structure.
     let Some(caller) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS2>().as_mut() }) else {
-        return state.call(ENUM2, arguments);
+        return call(state.adapters[ENUM2], arguments);
     };
     state.list(caller.pAdapters, &mut caller.NumAdapters, &|list, count| {
-        let mut call = D3DKMT_ENUMADAPTERS2 { NumAdapters: *count, pAdapters: list };
-        let status = state.call(ENUM2, (&raw mut call).cast());
-        *count = call.NumAdapters;
+        let mut structure = D3DKMT_ENUMADAPTERS2 { NumAdapters: *count, pAdapters: list };
+        let status = call(state.adapters[ENUM2], (&raw mut structure).cast());
+        *count = structure.NumAdapters;
         status
     })
 }
@@ -80,37 +80,38 @@ unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     // SAFETY: the caller passes this structure.
     let Some(caller) = (unsafe { arguments.cast::<D3DKMT_ENUMADAPTERS3>().as_mut() }) else {
-        return state.call(ENUM3, arguments);
+        return call(state.adapters[ENUM3], arguments);
     };
     let filter = caller.Filter;
     state.list(caller.pAdapters, &mut caller.NumAdapters, &|list, count| {
-        let mut call =
+        let mut structure =
             D3DKMT_ENUMADAPTERS3 { Filter: filter, NumAdapters: *count, pAdapters: list };
-        let status = state.call(ENUM3, (&raw mut call).cast());
-        *count = call.NumAdapters;
+        let status = call(state.adapters[ENUM3], (&raw mut structure).cast());
+        *count = structure.NumAdapters;
         status
     })
 }
 
 unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
-    let status = state.call(OPEN_LUID, arguments);
+    let status = call(state.adapters[OPEN_LUID], arguments);
     // SAFETY: the caller passes this structure, which the kernel has just filled.
     let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMLUID>().as_mut() };
     state.opened(status, result.map(|result| (&mut result.hAdapter, result.AdapterLuid)))
 }
 
 unsafe extern "system" fn open_from_hdc(arguments: *mut c_void) -> Status {
-    open_from_pointer(OPEN_HDC, arguments)
+    open_from_pointer::<OPEN_HDC>(arguments)
 }
 
 unsafe extern "system" fn open_from_device_name(arguments: *mut c_void) -> Status {
-    open_from_pointer(OPEN_NAME, arguments)
+    open_from_pointer::<OPEN_NAME>(arguments)
 }
 
-fn open_from_pointer(function: usize, arguments: *mut c_void) -> Status {
+/// Opens an adapter with the function that has this index in [`State::adapters`].
+fn open_from_pointer<const FUNCTION: usize>(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
-    let status = state.call(function, arguments);
+    let status = call(state.adapters[FUNCTION], arguments);
     // SAFETY: the caller passes a structure that begins like this one, which the kernel has
     // just filled.
     let result = unsafe { arguments.cast::<D3DKMT_OPENADAPTERFROMDEVICENAME>().as_mut() };
@@ -118,15 +119,9 @@ fn open_from_pointer(function: usize, arguments: *mut c_void) -> Status {
 }
 
 impl State {
-    /// Calls the real function with this index.
-    fn call(&self, function: usize, arguments: *mut c_void) -> Status {
-        let address = self.adapters.get(function).copied().unwrap_or_default();
-        call(address, arguments)
-    }
-
-    /// Answers a list function. `real` fills a list with room for the count that it is
-    /// given, and sets the count. Without a list, it sets only the count to the maximum number of
-    /// adapters, which reveals nothing about hidden ones.
+    /// Answers a call that lists adapters. `real` calls the real function: it fills a list with
+    /// room for the given count, and sets the count. Without a list, it sets the count to the
+    /// maximum number of adapters. That number reveals nothing about hidden adapters.
     fn list(
         &self,
         list: *mut D3DKMT_ADAPTERINFO,
@@ -162,7 +157,7 @@ impl State {
         nt::STATUS_SUCCESS
     }
 
-    /// Answers a function that opens an adapter, of which the `status` is known.
+    /// Answers a call that opens an adapter. `status` is the answer of the real function.
     fn opened(&self, status: Status, adapter: Option<(&mut u32, LUID)>) -> Status {
         let Some((handle, luid)) = adapter.filter(|_| status == nt::STATUS_SUCCESS) else {
             return status;
@@ -182,8 +177,8 @@ impl State {
 
     fn is_visible(&self, info: &D3DKMT_ADAPTERINFO) -> bool {
         let LUID { LowPart, HighPart } = info.AdapterLuid;
-        let (allowed, luid) =
-            (&self.payload.allowed, i64::from(HighPart) << 32 | i64::from(LowPart));
+        let allowed = &self.payload.allowed;
+        let luid = i64::from(HighPart) << 32 | i64::from(LowPart);
         allowed.contains(luid) || is_visible(allowed, luid, self.kind(info.hAdapter))
     }
 

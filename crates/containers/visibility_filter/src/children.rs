@@ -1,5 +1,5 @@
-//! `NtCreateUserProcess`, through which every function of Windows starts a process: the new
-//! process loads the filter too.
+//! Makes child processes load the filter, too. Every function of Windows that starts a process
+//! calls `NtCreateUserProcess`.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -72,8 +72,10 @@ unsafe extern "system" fn create_user_process(
     if status < nt::STATUS_SUCCESS || status == nt::STATUS_PROCESS_CLONED {
         return status;
     }
-    // SAFETY: a successful call has set both handles.
-    let (new_process, new_thread) = unsafe { (*process, *thread) };
+    // SAFETY: a successful call has set this handle.
+    let new_process = unsafe { *process };
+    // SAFETY: as above.
+    let new_thread = unsafe { *thread };
     let mut payload = state.payload;
     payload.flags |= CHILD;
     if let Err(why) = filter(new_process, &payload) {
@@ -134,7 +136,8 @@ impl CreateInformation {
         self.state = INITIAL;
         for handle in [self.success.file, self.success.section] {
             if !handle.is_null() {
-                // SAFETY: the kernel opened it for the caller, who gets an error and does not use it.
+                // SAFETY: the kernel opened the handle for the caller. The caller gets an error,
+                // and does not use it.
                 let _ = unsafe { nt::NtClose(handle) };
             }
         }

@@ -1,6 +1,9 @@
-//! The code at the start of a system call, and the jumps that replace it: five bytes of the
-//! function jump to a relay near it, which jumps to the hook. A trampoline runs the instructions
-//! that the jump overwrites, which do not depend on their address, and continues after them.
+//! The code at the start of a system call, and the jumps that replace it.
+//!
+//! The first five bytes of a hooked function become a jump to a relay near it. The relay jumps to
+//! the hook. To call the real function, the hook calls its trampoline: a copy of the overwritten
+//! instructions, and a jump to the instruction after them. The overwritten instructions do not
+//! depend on their address.
 
 /// How much of a function's code is read.
 pub(crate) const CODE_SIZE: usize = 21;
@@ -22,22 +25,23 @@ pub(crate) enum Stub {
     SystemCall,
     /// A jump to this address: another program has hooked the function.
     Hooked(u64),
-    /// Wine's code for a function that it does not have.
-    NotImplemented,
+    /// The code that Wine puts in place of a function that it does not implement. It raises an
+    /// exception.
+    WinePlaceholder,
     /// Code that is none of these.
     Unknown,
 }
 
-/// A jump from `address` to `target`, of whose distance only the lower 32 bits are used.
+/// Encodes `jmp rel32`. The caller ensures that `target` is within ±2 GiB.
 fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
     let after = address.wrapping_add(NEAR_JUMP_SIZE as u64);
     let [a, b, c, d, ..] = target.wrapping_sub(after).to_le_bytes();
     [NEAR_JUMP, a, b, c, d]
 }
 
-/// Code for `place` that does what the function at `address` did before a jump replaced the
-/// instructions `replaced`; `None` if that is not known. `jump` writes a jump from a place to a
-/// target.
+/// Code for `place` that does what the function at `address` did before a jump replaced its
+/// instructions `replaced`. `jump` encodes a jump from a place to a target. Returns `None` if the
+/// code of the function is not known.
 pub(crate) fn trampoline<const SIZE: usize>(
     stub: Stub,
     replaced: &[u8],
@@ -49,7 +53,7 @@ pub(crate) fn trampoline<const SIZE: usize>(
     let (kept, jump) = match stub {
         Stub::SystemCall => (replaced, jump(place.wrapping_add(size), address.wrapping_add(size))),
         Stub::Hooked(target) => (&[][..], jump(place, target)),
-        Stub::NotImplemented | Stub::Unknown => return None,
+        Stub::WinePlaceholder | Stub::Unknown => return None,
     };
     let mut trampoline = [0xCC; TRAMPOLINE_SIZE];
     for (to, from) in trampoline.iter_mut().zip(kept.iter().chain(&jump)) {
@@ -88,8 +92,8 @@ pub(crate) mod x86_64 {
             Stub::SystemCall
         } else if let Some(target) = jump_target(code, address) {
             Stub::Hooked(target)
-        } else if is_not_implemented(code) {
-            Stub::NotImplemented
+        } else if is_wine_placeholder(code) {
+            Stub::WinePlaceholder
         } else {
             Stub::Unknown
         }
@@ -106,9 +110,9 @@ pub(crate) mod x86_64 {
         far_jump(target)
     }
 
-    /// Wine's code for a function that it does not have: `sub rsp, 28h; lea rcx, …; lea rdx, …; call`,
-    /// which raises an exception.
-    fn is_not_implemented(code: &Code) -> bool {
+    /// Whether the code is `sub rsp, 28h; lea rcx, …; lea rdx, …; call`. The call raises the
+    /// exception.
+    fn is_wine_placeholder(code: &Code) -> bool {
         code.starts_with(&[0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D])
             && code[11..].starts_with(&[0x48, 0x8D, 0x15])
             && code[18] == 0xE8
@@ -137,7 +141,7 @@ pub(crate) mod x86 {
             // The code ends with `ret` and the size of the arguments, or with `ret` alone if there
             // are none.
             [0xB8, _, _, _, _, 0xBA, _, _, _, _, 0xFF, 0xD2, 0xC2 | 0xC3, ..] => Stub::SystemCall,
-            _ if is_not_implemented(code) => Stub::NotImplemented,
+            _ if is_wine_placeholder(code) => Stub::WinePlaceholder,
             _ => jump_target(code, address)
                 .map_or(Stub::Unknown, |target| Stub::Hooked(target & u64::from(u32::MAX))),
         }
@@ -154,9 +158,9 @@ pub(crate) mod x86 {
         near_jump(place, target)
     }
 
-    /// Wine's code for a function that it does not have: `sub esp, 12; mov [esp+4], …`, which may
-    /// begin with instructions that do nothing.
-    fn is_not_implemented(code: &Code) -> bool {
+    /// Whether the code is `sub esp, 12; mov [esp+4], …`. Instructions that do nothing may precede
+    /// it.
+    fn is_wine_placeholder(code: &Code) -> bool {
         let start = code.iter().position(|byte| *byte != 0x90).unwrap_or_default();
         code[start..].starts_with(&[0x83, 0xEC, 0x0C, 0xC7, 0x44, 0x24, 0x04])
     }
@@ -179,12 +183,12 @@ mod tests {
         0x2F, 0x10, 0, 0,
     ];
 
-    /// `NtDxgkEnumAdapters3` of Wine 10.
-    const NOT_IMPLEMENTED: Code = [
+    /// `NtDxgkEnumAdapters3` of Wine 10, which does not implement it.
+    const PLACEHOLDER: Code = [
         0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D, 0xCD, 0xE7, 0, 0, 0x48, 0x8D, 0x15, 0x12, 0xF3,
         0, 0, 0xE8, 0x91, 0xD6,
     ];
-    const NOT_IMPLEMENTED_32: Code = [
+    const PLACEHOLDER_32: Code = [
         0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x83, 0xEC, 0x0C, 0xC7, 0x44, 0x24,
         4, 0x4C, 0x0B, 1, 0x10, 0xC7,
     ];
@@ -192,7 +196,7 @@ mod tests {
     #[test]
     fn known_code_is_recognised_and_other_code_is_not() {
         assert_eq!(x86_64::stub(&SYSTEM_CALL, 0), Stub::SystemCall);
-        assert_eq!(x86_64::stub(&NOT_IMPLEMENTED, 0), Stub::NotImplemented);
+        assert_eq!(x86_64::stub(&PLACEHOLDER, 0), Stub::WinePlaceholder);
         for changed in [0, 3, 8, 15, 17, 19, 20] {
             let mut code = SYSTEM_CALL;
             code[changed] ^= 0x40;
@@ -204,10 +208,10 @@ mod tests {
     #[test]
     fn known_32_bit_code_is_recognised_and_other_code_is_not() {
         assert_eq!(x86::stub(&SYSTEM_CALL_32, 0), Stub::SystemCall);
-        assert_eq!(x86::stub(&NOT_IMPLEMENTED_32, 0), Stub::NotImplemented);
+        assert_eq!(x86::stub(&PLACEHOLDER_32, 0), Stub::WinePlaceholder);
         let mut without_nops = [0; CODE_SIZE];
-        without_nops[..12].copy_from_slice(&NOT_IMPLEMENTED_32[9..]);
-        assert_eq!(x86::stub(&without_nops, 0), Stub::NotImplemented);
+        without_nops[..12].copy_from_slice(&PLACEHOLDER_32[9..]);
+        assert_eq!(x86::stub(&without_nops, 0), Stub::WinePlaceholder);
         for changed in [0, 5, 10, 11, 12] {
             let mut code = SYSTEM_CALL_32;
             code[changed] ^= 0x40;
@@ -225,7 +229,8 @@ mod tests {
         assert_eq!(code[..8], SYSTEM_CALL[..8]);
         assert_eq!(code[8..14], [0xFF, 0x25, 0, 0, 0, 0]);
         assert_eq!(code[14..], (address + 8).to_le_bytes());
-        let (address, place) = (0x7BC0_C130, 0x0040_0000);
+        let address = 0x7BC0_C130;
+        let place = 0x0040_0000;
         let replaced = &SYSTEM_CALL_32[..x86::REPLACED];
         let code = trampoline(Stub::SystemCall, replaced, address, place, x86::relay).unwrap();
         assert_eq!(code[..5], SYSTEM_CALL_32[..5]);

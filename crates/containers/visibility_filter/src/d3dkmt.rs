@@ -7,9 +7,10 @@ const RENDER: u32 = 1 << 0;
 const SOFTWARE: u32 = 1 << 2;
 const COMPUTE_ONLY: u32 = 1 << 11;
 
-/// Whether a process that may see `allowed` sees an adapter with this `D3DKMT_ADAPTERTYPE`. Software
-/// adapters, and adapters that only display, belong to every container. An adapter whose type
-/// Windows does not report counts as hardware that computes or renders.
+/// Whether a process that may see `allowed` sees an adapter with this `D3DKMT_ADAPTERTYPE`.
+///
+/// Software adapters, and adapters that only display, belong to every container. Without a type
+/// from Windows, an adapter counts as hardware that computes or renders.
 #[must_use]
 pub fn is_visible(allowed: &AllowedLuids, luid: i64, kind: Option<u32>) -> bool {
     allowed.contains(luid)

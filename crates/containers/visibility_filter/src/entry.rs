@@ -28,7 +28,7 @@ pub(crate) unsafe extern "system" fn DllMain(
     if reason != PROCESS_ATTACH {
         return 1;
     }
-    // Without a payload, the library was loaded in another way than by its launcher; it does nothing.
+    // Without a payload, the launcher did not load the library. Then it does nothing.
     let Some(payload) = payload() else { return 1 };
     let Err(problem) = install(&payload) else { return 1 };
     if payload.reports() {
@@ -37,9 +37,10 @@ pub(crate) unsafe extern "system" fn DllMain(
     i32::from(!payload.is_required())
 }
 
-/// The payload of this process; with nested launchers, what all their payloads allow. A payload is
-/// near the start of an allocation above the program. It is not searched through the program's import
-/// directory, because other tools replace that, too.
+/// The payload of this process. With nested launchers, it allows what all their payloads allow.
+///
+/// A payload is near the start of an allocation above the program. The program's import directory
+/// does not lead to it reliably, because other tools replace that directory, too.
 fn payload() -> Option<Payload> {
     // SAFETY: every process has a process environment block, which is never freed.
     let base = unsafe { nt::RtlGetCurrentPeb().as_ref() }?.image;
@@ -97,8 +98,8 @@ fn install(payload: &Payload) -> Result<(), Problem> {
     children.map_err(Problem::Children)
 }
 
-/// The hooks for adapters; `None` for a Windows without a graphical part, which has no adapters. A
-/// process that must be filtered does not run without them.
+/// The hooks for adapters. Returns `None` on a Windows without a graphical part, which has no
+/// adapters. A process that must be filtered does not run without the hooks.
 fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>, HookError> {
     let Some(module) = win32u(ntdll).map_err(HookError::Refused)? else {
         return if is_required { Err(HookError::Missing(c"win32u.dll")) } else { Ok(None) };
@@ -150,7 +151,7 @@ fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
     load(path.get(..end + FILE.len()).unwrap_or_default())
 }
 
-/// Loads a library, or finds it if it is loaded; `None` if it does not exist.
+/// Loads a library, or finds it if it is loaded. Returns `None` if it does not exist.
 fn load(name: &[u16]) -> Result<Option<usize>, Status> {
     let text = Text::of(name);
     let mut module = 0;

@@ -25,7 +25,8 @@ pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Op
     let names = library.number(exports, NAMES)?;
     let indices = library.number(exports, INDICES)?;
     // The names are sorted.
-    let (mut first, mut end) = (0, library.number(exports, NAME_COUNT)?);
+    let mut first = 0;
+    let mut end = library.number(exports, NAME_COUNT)?;
     while first < end {
         let middle = first + (end - first) / 2;
         let mut found = [0; LONGEST];

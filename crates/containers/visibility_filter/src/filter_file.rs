@@ -1,6 +1,7 @@
-//! Whether a file is the filter, and who may load it, without loading it: a process can load only
-//! libraries for its architecture, and one that imports a library that cannot be loaded does not
-//! start.
+//! Checks that a file is the filter, and who may load it, without loading it.
+//!
+//! A process can load only libraries for its architecture, and a process does not start if it
+//! imports a library that it cannot load.
 
 use crate::architecture::{Architecture, number, short, start};
 
@@ -38,9 +39,9 @@ fn is_complete(file: &[u8], start: usize) -> Option<bool> {
     }))
 }
 
-/// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1), without
-/// which no process in an `AppContainer` can use the file. Its rights are not compared, because an
-/// entry that denies access to this group is not expected.
+/// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1). If it
+/// does not, no process in an `AppContainer` can use the file. The rights of the entry are not
+/// compared, because nobody is expected to deny access to this group.
 pub(crate) fn admits_app_containers(descriptor: &[u8]) -> bool {
     const ALL: [u8; 16] = [1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
     descriptor.windows(ALL.len()).any(|part| part == ALL)

@@ -57,9 +57,10 @@ impl Set {
             let Some(address) = export(module, hook.name) else { continue };
             let mut found = [0; CODE_SIZE];
             memory.read(address, &mut found).map_err(HookError::Refused)?;
-            let (place, relay) = (address as u64, page + n * SLOT);
+            let place = address as u64;
+            let relay = page + n * SLOT;
             let stub = code::stub(&found, place);
-            if stub == Stub::NotImplemented {
+            if stub == Stub::WinePlaceholder {
                 continue;
             }
             let at = relay as u64;

@@ -20,7 +20,8 @@ impl Memory {
     /// Fills `buffer` from `address`.
     pub(crate) fn read(self, address: usize, buffer: &mut [u8]) -> Result<(), Status> {
         let mut read = 0;
-        let (pointer, size) = (buffer.as_mut_ptr().cast::<c_void>(), buffer.len());
+        let pointer = buffer.as_mut_ptr().cast::<c_void>();
+        let size = buffer.len();
         // SAFETY: the kernel writes at most `size` bytes to `buffer`, which has as many; it
         // checks the address in the process itself.
         let status =
@@ -34,19 +35,26 @@ impl Memory {
         address: usize,
         architecture: Architecture,
     ) -> Result<usize, Status> {
-        let mut bytes = [0; 8];
-        let size = match architecture {
-            Architecture::X64 => 8,
-            Architecture::X86 => 4,
-        };
-        self.read(address, bytes.get_mut(..size).unwrap_or_default())?;
-        Ok(usize::try_from(u64::from_le_bytes(bytes)).unwrap_or_default())
+        match architecture {
+            Architecture::X64 => {
+                let mut bytes = [0; 8];
+                self.read(address, &mut bytes)?;
+                // A 32-bit process has no room for it.
+                usize::try_from(u64::from_le_bytes(bytes)).map_err(|_| nt::STATUS_INVALID_PARAMETER)
+            }
+            Architecture::X86 => {
+                let mut bytes = [0; 4];
+                self.read(address, &mut bytes)?;
+                Ok(u32::from_le_bytes(bytes) as usize)
+            }
+        }
     }
 
     /// Writes `bytes` at `address`, whose pages must be writable.
     pub(crate) fn write(self, address: usize, bytes: &[u8]) -> Result<(), Status> {
         let mut written = 0;
-        let (pointer, size) = (bytes.as_ptr().cast::<c_void>(), bytes.len());
+        let pointer = bytes.as_ptr().cast::<c_void>();
+        let size = bytes.len();
         // SAFETY: the kernel reads `size` bytes of `bytes`. The callers write only memory
         // that they allocated, headers of a program that has not started, and the code of
         // functions that they hook.
@@ -67,7 +75,9 @@ impl Memory {
     /// Sets the access rights of the pages with `size` bytes at `address`, and returns the
     /// earlier ones.
     pub(crate) fn protect(self, address: usize, size: usize, access: u32) -> Result<u32, Status> {
-        let (mut base, mut size, mut old) = (address, size, 0);
+        let mut base = address;
+        let mut size = size;
+        let mut old = 0;
         // SAFETY: the pointers refer to local variables. The rights that callers ask for
         // include those that running code has needed so far.
         let status = unsafe {
@@ -119,7 +129,8 @@ impl Memory {
 
     /// Frees memory of [`Memory::allocate_between`].
     pub(crate) fn free(self, address: usize) {
-        let (mut base, mut size) = (without_provenance_mut(address), 0);
+        let mut base = without_provenance_mut(address);
+        let mut size = 0;
         // SAFETY: the callers allocated the memory and nothing refers to it. A failure
         // leaves it allocated.
         let _ = unsafe {
@@ -137,8 +148,10 @@ impl Memory {
 
     /// Allocates writable memory at `address`, or anywhere if it is 0.
     pub(crate) fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
-        let (mut base, mut size) = (without_provenance_mut(address), size);
-        let (kind, access) = (nt::MEM_COMMIT | nt::MEM_RESERVE, nt::PAGE_READWRITE);
+        let mut base = without_provenance_mut(address);
+        let mut size = size;
+        let kind = nt::MEM_COMMIT | nt::MEM_RESERVE;
+        let access = nt::PAGE_READWRITE;
         // SAFETY: the pointers refer to local variables; the kernel refuses an address
         // that is in use.
         let status = unsafe {
@@ -149,8 +162,10 @@ impl Memory {
 
     fn region(self, address: usize) -> Result<MEMORY_BASIC_INFORMATION, Status> {
         let mut region = MEMORY_BASIC_INFORMATION::default();
-        let (address, pointer) = (without_provenance(address), (&raw mut region).cast::<c_void>());
-        let (size, mut returned) = (size_of_val(&region), 0);
+        let address = without_provenance(address);
+        let pointer = (&raw mut region).cast::<c_void>();
+        let size = size_of_val(&region);
+        let mut returned = 0;
         // SAFETY: class 0 (MemoryBasicInformation) fills this structure, whose size is given.
         let status = unsafe {
             nt::NtQueryVirtualMemory(self.0, address, 0, pointer, size, &raw mut returned)

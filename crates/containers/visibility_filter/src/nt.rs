@@ -25,6 +25,12 @@ pub(crate) use windows_sys::Win32::System::Memory::{
 /// `NtCurrentProcess()`.
 pub(crate) const CURRENT_PROCESS: Handle = core::ptr::without_provenance_mut(usize::MAX);
 
+/// The size of a structure, in the type of the kernel's functions.
+#[expect(clippy::cast_possible_truncation, reason = "no structure has 4 GiB")]
+pub(crate) const fn structure_size<T>() -> u32 {
+    size_of::<T>() as u32
+}
+
 /// `UNICODE_STRING`, and `ANSI_STRING` with bytes.
 #[repr(C)]
 pub(crate) struct Text<T> {

@@ -22,10 +22,10 @@ use crate::not_filtered::NotFiltered;
 use crate::nt::{self, Handle, IO_STATUS_BLOCK, OBJECT_ATTRIBUTES, Status, Text};
 use crate::payload::{MAX_PATH_LENGTH, Payload};
 
-/// Policies under which a process does not load the filter, and their flags (winnt.h).
-/// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed, `StrictMode` of
-/// `ProcessControlFlowGuardPolicy` only libraries with Control Flow Guard, and
-/// `ProcessUserShadowStackPolicy` only libraries with CET.
+/// Policies that prevent a process from loading the filter, and their flags (winnt.h).
+/// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed. `StrictMode`
+/// of `ProcessControlFlowGuardPolicy` admits only libraries with Control Flow Guard.
+/// `ProcessUserShadowStackPolicy` admits only libraries with CET.
 const POLICIES: [(u32, u32, NotFiltered); 3] = [
     (8, 0b11, NotFiltered::SignedOnly),
     (7, 0b100, NotFiltered::StrictGuard),
@@ -122,8 +122,8 @@ fn imports_size(memory: Memory, base: usize, image: &Image) -> Result<usize, Not
     if image.imports.rva == 0 {
         return Ok(0);
     }
-    // The table of an outer launcher is above the program, and its stated size is correct. A
-    // program's own table may be near the end of the program's memory.
+    // A program's own table may be near the end of the program's memory. The table of an outer
+    // launcher is above the program, and its stated size is correct.
     let Directory { rva, size: stated } = image.imports;
     let limit = image.size.checked_sub(rva).unwrap_or(stated) as usize;
     let mut chunk = [0; CHUNK];
@@ -177,8 +177,9 @@ fn query<T: Copy, const N: usize>(
     class: PROCESSINFOCLASS,
     mut value: [T; N],
 ) -> Result<[T; N], Status> {
-    let size = u32::try_from(size_of_val(&value)).unwrap_or_default();
-    let (pointer, mut returned) = (value.as_mut_ptr().cast::<c_void>(), 0);
+    let size = nt::structure_size::<[T; N]>();
+    let pointer = value.as_mut_ptr().cast::<c_void>();
+    let mut returned = 0;
     // SAFETY: the kernel writes at most `size` bytes to `value`. Its elements are numbers,
     // so every pattern of bits is valid.
     let status =
@@ -188,7 +189,9 @@ fn query<T: Copy, const N: usize>(
 
 /// Whether a process runs in an `AppContainer`, if Windows says so.
 fn is_in_app_container(process: Handle) -> bool {
-    let (mut token, mut answer, mut size) = (core::ptr::null_mut(), 0_u32, 0);
+    let mut token = core::ptr::null_mut();
+    let mut answer = 0_u32;
+    let mut size = 0;
     // SAFETY: the place is a local variable.
     if unsafe { nt::NtOpenProcessToken(process, TOKEN_QUERY, &raw mut token) } != 0 {
         return false;
@@ -203,8 +206,8 @@ fn is_in_app_container(process: Handle) -> bool {
     status == nt::STATUS_SUCCESS && answer != 0
 }
 
-/// Whether this process, and one in an `AppContainer`, can load the file at an absolute path of ASCII
-/// characters.
+/// Checks that this process can load the file at an absolute path of ASCII characters, and that an
+/// `AppContainer` can, if asked.
 fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     const PREFIX: &[u8] = br"\??\";
     let mut name = [0_u16; PREFIX.len() + MAX_PATH_LENGTH];
@@ -214,17 +217,20 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     }
     let text = Text::of(name.get(..PREFIX.len() + path.len()).unwrap_or_default());
     let file = OBJECT_ATTRIBUTES {
-        Length: u32::try_from(size_of::<OBJECT_ATTRIBUTES>()).unwrap_or_default(),
+        Length: nt::structure_size::<OBJECT_ATTRIBUTES>(),
         ObjectName: (&raw const text).cast(),
         Attributes: OBJ_CASE_INSENSITIVE,
         ..OBJECT_ATTRIBUTES::default()
     };
-    let (mut handle, mut io_status) = (core::ptr::null_mut(), IO_STATUS_BLOCK::default());
+    let mut handle = core::ptr::null_mut();
+    let mut io_status = IO_STATUS_BLOCK::default();
     // As for a library.
     let access = FILE_READ_DATA | FILE_EXECUTE | if in_app_container { READ_CONTROL } else { 0 };
     // SAFETY: the structures live until the call returns.
     let status = unsafe {
-        let (handle, file, io_status) = (&raw mut handle, &raw const file, &raw mut io_status);
+        let handle = &raw mut handle;
+        let file = &raw const file;
+        let io_status = &raw mut io_status;
         let share = FILE_SHARE_READ | FILE_SHARE_DELETE;
         nt::NtOpenFile(handle, access, file, io_status, share, FILE_NON_DIRECTORY_FILE)
     };
@@ -237,12 +243,14 @@ fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     if admits { Ok(()) } else { Err(NotFiltered::AppContainer) }
 }
 
-/// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`; zeros if it is too long.
+/// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`. An access list that is too
+/// long is returned as zeros.
 fn descriptor(file: Handle) -> [u8; 1024] {
     // The kernel accepts only an aligned address.
     #[repr(align(8))]
     struct Buffer([u8; 1024]);
-    let (mut buffer, mut needed) = (Buffer([0; 1024]), 0);
+    let mut buffer = Buffer([0; 1024]);
+    let mut needed = 0;
     // SAFETY: the buffer has this size.
     let _ = unsafe {
         let place = buffer.0.as_mut_ptr().cast();

@@ -99,10 +99,8 @@ fn a_process_that_hangs_only_with_the_filter_is_a_difference() {
 
 #[test]
 fn a_first_step_that_fails_stands_for_every_call() {
-    let (lists, fails) = (
-        run(&[("A", devices(&[1])), ("B", devices(&[]))]),
-        run(&[("CreateDXGIFactory1", failed())]),
-    );
+    let lists = run(&[("A", devices(&[1])), ("B", devices(&[]))]);
+    let fails = run(&[("CreateDXGIFactory1", failed())]);
     let mut report = Report::new(&[1]);
     report.add(Api::Dxgi, &lists, &fails);
     let found: Vec<_> = report.apis.iter().map(|row| (&*row.call, row.verdict)).collect();

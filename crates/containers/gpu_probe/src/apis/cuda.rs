@@ -1,15 +1,13 @@
-//! CUDA's driver API: a kernel, Monte Carlo π and copies on every device.
+//! CUDA's driver API: a kernel on every device.
 #![allow(unsafe_code, reason = "calls the CUDA driver")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
-use std::time::Instant;
 
-use crate::api::Api;
 use crate::library::{Loaded, functions, until_nul};
-use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
-use crate::workload::{self, BYTES, GROUP, GROUPS, WORDS};
+use crate::outcome::{DeviceInfo, Fault, Kind};
+use crate::session::{Candidate, Devices, Refusal, Work};
+use crate::workload::{BYTES, GROUP, GROUPS, WORDS};
 
 pub(super) const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1"] };
 
@@ -20,16 +18,9 @@ const NO_DEVICE: i32 = 100;
 const JIT_COMPILER_NOT_FOUND: i32 = 221;
 const DRIVER_MISMATCH: i32 = 803;
 
-/// The size of the copies that are measured.
-const COPY: u32 = 64 << 20;
-/// [`COPY`] in the type of the driver's functions.
-const COPY_BYTES: usize = COPY as usize;
-/// How often each copy is repeated.
-const COPIES: u32 = 8;
-
 /// A device's number.
 type Device = i32;
-/// A context, module or function.
+/// A context, module or function of a module.
 type Handle = *mut c_void;
 /// An address in the device's memory.
 type Address = u64;
@@ -45,15 +36,12 @@ functions! {
         name = "cuDeviceGetName" fn(*mut c_char, i32, Device) -> i32;
         memory = "cuDeviceTotalMem_v2" fn(*mut usize, Device) -> i32;
         context = "cuCtxCreate_v2" fn(*mut Handle, u32, Device) -> i32;
-        set_context = "cuCtxSetCurrent" fn(Handle) -> i32;
         synchronize = "cuCtxSynchronize" fn() -> i32;
         module = "cuModuleLoadData" fn(*mut Handle, *const c_void) -> i32;
         function = "cuModuleGetFunction" fn(*mut Handle, Handle, *const c_char) -> i32;
         allocate = "cuMemAlloc_v2" fn(*mut Address, usize) -> i32;
         fill = "cuMemsetD32_v2" fn(Address, u32, usize) -> i32;
-        to_device = "cuMemcpyHtoD_v2" fn(Address, *const c_void, usize) -> i32;
         to_host = "cuMemcpyDtoH_v2" fn(*mut c_void, Address, usize) -> i32;
-        on_device = "cuMemcpyDtoD_v2" fn(Address, Address, usize) -> i32;
         launch = "cuLaunchKernel" fn(Handle, u32, u32, u32, u32, u32, u32, u32, Handle,
             *mut *mut c_void, *mut *mut c_void) -> i32;
     }
@@ -66,30 +54,20 @@ functions! {
     }
 }
 
-/// A device, or a context on one, and what is known about it.
-type Described<T> = (DeviceInfo, Result<T, Fault>);
+/// What is known about a device, and its number.
+type Described = (DeviceInfo, Result<Device, Fault>);
 
 /// Lists every device, with a kernel on each.
 pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let functions = Functions::load(&library)?;
     let candidates = devices(&library, functions)?.into_iter().map(|(info, device)| Candidate {
         info,
-        work: Work::kernel(move || Computation::open(functions, device?)),
+        work: Work::kernel(move || compute(functions, device?)),
     });
     Ok((version(functions), candidates.collect()))
 }
 
-/// A context on every device, or why there is none, for libraries that use CUDA.
-pub(super) fn contexts() -> Result<Vec<Described<Handle>>, Refusal> {
-    let library = Loaded::open(Api::Cuda, NAMES)?;
-    let functions = Functions::load(&library)?;
-    Ok(devices(&library, functions)?
-        .into_iter()
-        .map(|(info, device)| (info, device.and_then(|device| functions.create_context(device))))
-        .collect())
-}
-
-fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Device>>, Fault> {
+fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described>, Fault> {
     let luids = WindowsFunctions::load(library).ok();
     let mut devices = Vec::new();
     for ordinal in 0..count(functions)? {
@@ -103,14 +81,6 @@ fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Devic
 }
 
 impl Functions {
-    fn create_context(self, device: Device) -> Result<Handle, Fault> {
-        let mut context = null_mut();
-        // SAFETY: the device was listed. The new context is current until another one is.
-        let status = unsafe { (self.context)(&raw mut context, 0, device) };
-        self.check("cuCtxCreate", status)?;
-        Ok(context)
-    }
-
     fn check(self, call: &str, status: i32) -> Result<(), Fault> {
         if status == 0 {
             return Ok(());
@@ -168,7 +138,8 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
     // SAFETY: writes one number.
     let has_memory = unsafe { (functions.memory)(&raw mut memory, device) } == 0;
     let luid = luids.and_then(|functions| {
-        let (mut luid, mut nodes) = ([0_u8; 8], 0);
+        let mut luid = [0_u8; 8];
+        let mut nodes = 0;
         // SAFETY: a LUID has eight bytes.
         let status = unsafe { (functions.luid)(luid.as_mut_ptr().cast(), &raw mut nodes, device) };
         (status == 0).then(|| i64::from_le_bytes(luid))
@@ -183,142 +154,63 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
     }
 }
 
-/// The kernels on a device.
-struct Computation {
-    functions: Functions,
-    context: Handle,
-    mix: Handle,
-    monte_carlo: Handle,
-    words: Address,
+/// Runs the kernel on a device, and returns the words that it wrote.
+fn compute(functions: Functions, device: Device) -> Result<Vec<u32>, Fault> {
+    let mut context = null_mut();
+    // SAFETY: the device was listed. The new context is that of the calls below.
+    let status = unsafe { (functions.context)(&raw mut context, 0, device) };
+    functions.check("cuCtxCreate", status)?;
+    let kernel = kernel(functions)?;
+    let mut address = 0;
+    // SAFETY: a context is current.
+    let status = unsafe { (functions.allocate)(&raw mut address, BYTES) };
+    functions.check("cuMemAlloc", status)?;
+    // SAFETY: the allocation has this many words.
+    functions.check("cuMemsetD32", unsafe { (functions.fill)(address, 0, WORDS) })?;
+    launch(functions, kernel, address)?;
+    // SAFETY: a context is current.
+    functions.check("cuCtxSynchronize", unsafe { (functions.synchronize)() })?;
+    let mut words = vec![0_u32; WORDS];
+    // SAFETY: both have this many bytes.
+    let status = unsafe { (functions.to_host)(words.as_mut_ptr().cast(), address, BYTES) };
+    functions.check("cuMemcpyDtoH", status)?;
+    Ok(words)
 }
 
-impl Computation {
-    fn open(functions: Functions, device: Device) -> Result<Computation, Fault> {
-        let context = functions.create_context(device)?;
-        let mut module = null_mut();
-        let source = CString::new(SOURCE).map_err(|error| Fault::new(error.to_string()))?;
-        // SAFETY: PTX is a text that ends with a NUL.
-        let status = unsafe { (functions.module)(&raw mut module, source.as_ptr().cast()) };
-        functions.check("cuModuleLoadData", status)?;
-        let mix = kernel(functions, module, c"mix_words")?;
-        let monte_carlo = kernel(functions, module, c"monte_carlo")?;
-        let words = allocate(functions, BYTES)?;
-        Ok(Computation { functions, context, mix, monte_carlo, words })
-    }
-
-    fn select(&self) -> Result<(), Fault> {
-        // SAFETY: the context is never destroyed.
-        let status = unsafe { (self.functions.set_context)(self.context) };
-        self.functions.check("cuCtxSetCurrent", status)
-    }
-
-    fn synchronize(&self) -> Result<(), Fault> {
-        // SAFETY: a context is current.
-        self.functions.check("cuCtxSynchronize", unsafe { (self.functions.synchronize)() })
-    }
-
-    fn execute(&self, kernel: Handle, repeats: u32) -> Result<Vec<u32>, Fault> {
-        let functions = self.functions;
-        self.select()?;
-        // SAFETY: the allocation has this many words.
-        functions.check("cuMemsetD32", unsafe { (functions.fill)(self.words, 0, WORDS) })?;
-        let mut address = self.words;
-        let mut arguments = [(&raw mut address).cast::<c_void>()];
-        for _ in 0..repeats {
-            // SAFETY: the kernel has one argument, an address with room for a word per thread.
-            let status = unsafe {
-                let (launch, arguments) = (functions.launch, arguments.as_mut_ptr());
-                launch(kernel, GROUPS, 1, 1, GROUP, 1, 1, 0, null_mut(), arguments, null_mut())
-            };
-            functions.check("cuLaunchKernel", status)?;
-        }
-        self.synchronize()?;
-        let mut words = vec![0_u32; WORDS];
-        // SAFETY: both have this many bytes.
-        let status = unsafe { (functions.to_host)(words.as_mut_ptr().cast(), self.words, BYTES) };
-        functions.check("cuMemcpyDtoH", status)?;
-        Ok(words)
-    }
-
-    /// Estimates π with points whose coordinates the device computes.
-    fn pi(&self) -> Result<Measurement, Fault> {
-        let hits = self.execute(self.monte_carlo, 1)?;
-        workload::verify_hits(&hits)?;
-        Ok(Measurement::new("Monte Carlo π", workload::pi(&hits), ""))
-    }
-
-    /// Copies to the device, on it and back, and compares what arrives.
-    fn bandwidth(&self) -> Result<[Measurement; 3], Fault> {
-        let functions = self.functions;
-        let (from, to) = (allocate(functions, COPY_BYTES)?, allocate(functions, COPY_BYTES)?);
-        let sent: Vec<u32> = workload::expected()
-            .iter()
-            .copied()
-            .cycle()
-            .take(COPY_BYTES / size_of::<u32>())
-            .collect();
-        let mut received = vec![0_u32; sent.len()];
-        // SAFETY: here and below, both sides have this many bytes.
-        let sending = self.rate("to device", "cuMemcpyHtoD", 1, || unsafe {
-            (functions.to_device)(from, sent.as_ptr().cast(), COPY_BYTES)
-        })?;
-        // A copy on the device reads and writes.
-        let copying = self.rate("on device", "cuMemcpyDtoD", 2, || unsafe {
-            (functions.on_device)(to, from, COPY_BYTES)
-        })?;
-        let receiving = self.rate("to host", "cuMemcpyDtoH", 1, || unsafe {
-            (functions.to_host)(received.as_mut_ptr().cast(), to, COPY_BYTES)
-        })?;
-        if received != sent {
-            return Err(Fault::new(
-                "wrong result: memory that was copied to the device and back differs",
-            )
-            .hint("check the device's memory"));
-        }
-        Ok([sending, copying, receiving])
-    }
-
-    fn rate(
-        &self,
-        name: &str,
-        call: &str,
-        transfers: u32,
-        mut copy: impl FnMut() -> i32,
-    ) -> Result<Measurement, Fault> {
-        let start = Instant::now();
-        for _ in 0..COPIES {
-            self.functions.check(call, copy())?;
-        }
-        self.synchronize()?;
-        let copied = f64::from(COPIES * transfers) * f64::from(COPY);
-        Ok(Measurement::new(name, copied / start.elapsed().as_secs_f64().max(1e-9) / 1e9, "GB/s"))
-    }
-}
-
-/// The kernel with this name, in a loaded module.
-fn kernel(functions: Functions, module: Handle, name: &CStr) -> Result<Handle, Fault> {
+/// The kernel, which the driver compiles for the device of the current context.
+fn kernel(functions: Functions) -> Result<Handle, Fault> {
+    let source = CString::new(SOURCE).map_err(|error| Fault::new(error.to_string()))?;
+    let mut module = null_mut();
+    // SAFETY: PTX is a text that ends with a NUL.
+    let status = unsafe { (functions.module)(&raw mut module, source.as_ptr().cast()) };
+    functions.check("cuModuleLoadData", status)?;
     let mut kernel = null_mut();
+    let name = c"mix_words".as_ptr();
     // SAFETY: the module was loaded, and the name ends with a NUL.
-    let status = unsafe { (functions.function)(&raw mut kernel, module, name.as_ptr()) };
+    let status = unsafe { (functions.function)(&raw mut kernel, module, name) };
     functions.check("cuModuleGetFunction", status)?;
     Ok(kernel)
 }
 
-fn allocate(functions: Functions, size: usize) -> Result<Address, Fault> {
-    let mut address = 0;
-    // SAFETY: a context is current.
-    let status = unsafe { (functions.allocate)(&raw mut address, size) };
-    functions.check("cuMemAlloc", status)?;
-    Ok(address)
-}
-
-impl Kernel for Computation {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        self.execute(self.mix, repeats)
-    }
-
-    fn further_tests(&mut self) -> Result<Vec<Measurement>, Fault> {
-        let pi = self.pi()?;
-        Ok([vec![pi], self.bandwidth()?.into()].concat())
-    }
+/// Starts the kernel, which writes [`WORDS`] words at `address`.
+fn launch(functions: Functions, kernel: Handle, mut address: Address) -> Result<(), Fault> {
+    let mut arguments = [(&raw mut address).cast::<c_void>()];
+    // SAFETY: the kernel has one argument, an address with room for a word per thread. The driver
+    // copies the argument during the call.
+    let status = unsafe {
+        (functions.launch)(
+            kernel,
+            GROUPS,
+            1,
+            1,
+            GROUP,
+            1,
+            1,
+            0,
+            null_mut(),
+            arguments.as_mut_ptr(),
+            null_mut(),
+        )
+    };
+    functions.check("cuLaunchKernel", status)
 }

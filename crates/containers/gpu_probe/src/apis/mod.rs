@@ -14,7 +14,6 @@ mod vulkan;
 
 #[cfg(windows)]
 use self::directx::{d3d11, d3d12, d3dkmt, directml, dxcore, dxgi};
-use self::encoders::{amf, nvenc, qsv};
 use crate::api::Api;
 use crate::library::Loaded;
 #[cfg(not(windows))]
@@ -44,9 +43,9 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
         Api::Opengl => (opengl::NAMES, opengl::list),
         Api::Cuda => (cuda::NAMES, cuda::list),
         Api::Nvml => (nvml::NAMES, nvml::list),
-        Api::Nvenc => (nvenc::NAMES, nvenc::list),
-        Api::Amf => (amf::NAMES, amf::list),
-        Api::Qsv => (qsv::NAMES, qsv::list),
+        Api::Nvenc => (encoders::NVENC, encoders::nvenc),
+        Api::Amf => (encoders::AMF, encoders::amf),
+        Api::Qsv => (encoders::QSV, encoders::qsv),
         #[cfg(not(windows))]
         _ => {
             let fault = format!("API `{}` exists only on Windows", api.name());

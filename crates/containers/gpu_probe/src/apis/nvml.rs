@@ -1,18 +1,17 @@
-//! NVML: the GPUs that NVIDIA's driver manages, with their utilization.
+//! NVML: the GPUs that NVIDIA's driver manages.
 #![allow(unsafe_code, reason = "calls NVIDIA's management library")]
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
 use crate::library::{self, Loaded, functions, until_nul};
-use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
+use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
 pub(super) const NAMES: &[&str] =
     if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1"] };
 
 // The results of `nvml.h` that the test distinguishes.
-const INSUFFICIENT_SIZE: i32 = 7;
 const DRIVER_NOT_LOADED: i32 = 9;
 const VERSION_MISMATCH: i32 = 18;
 
@@ -22,8 +21,6 @@ const NAME_SIZE: usize = 96;
 type Device = *mut c_void;
 /// `nvmlMemory_t`: the total, free and used bytes.
 type Memory = [u64; 3];
-/// `nvmlUtilization_t`: the percentages of time in which the GPU and its memory were busy.
-type Utilization = [u32; 2];
 
 functions! {
     /// The functions of `nvml.h` that the test needs.
@@ -34,9 +31,6 @@ functions! {
         device = "nvmlDeviceGetHandleByIndex_v2" fn(u32, *mut Device) -> i32;
         name = "nvmlDeviceGetName" fn(Device, *mut c_char, u32) -> i32;
         memory = "nvmlDeviceGetMemoryInfo" fn(Device, *mut Memory) -> i32;
-        utilization = "nvmlDeviceGetUtilizationRates" fn(Device, *mut Utilization) -> i32;
-        processes = "nvmlDeviceGetComputeRunningProcesses"
-            fn(Device, *mut u32, *mut c_void) -> i32;
     }
 }
 
@@ -87,7 +81,7 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
     let mut memory = Memory::default();
     // SAFETY: this version of the function writes this structure.
     let has_memory = unsafe { (functions.memory)(device, &raw mut memory) } == 0;
-    let [total, _, in_use] = memory;
+    let [total, ..] = memory;
     let info = DeviceInfo {
         name: name.unwrap_or_else(|| format!("device {index}")),
         kind: Kind::Hardware,
@@ -95,35 +89,7 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
         driver,
         memory_bytes: has_memory.then_some(total),
     };
-    let mut values = Vec::new();
-    if has_memory {
-        values.push(Measurement::new(
-            "memory in use",
-            f64::from(u32::try_from(in_use >> 20).unwrap_or(u32::MAX)),
-            "MiB",
-        ));
-    }
-    values.extend(load(functions, device));
-    Candidate { info, work: Work::Known(Ok(values)) }
-}
-
-/// Utilization and processes. Display drivers for Windows report neither.
-fn load(functions: Functions, device: Device) -> Vec<Measurement> {
-    let mut values = Vec::new();
-    let mut used = Utilization::default();
-    // SAFETY: writes one structure.
-    if unsafe { (functions.utilization)(device, &raw mut used) } == 0 {
-        let [gpu, memory] = used;
-        values.push(Measurement::new("GPU utilization", gpu.into(), "%"));
-        values.push(Measurement::new("memory utilization", memory.into(), "%"));
-    }
-    let mut processes = 0;
-    // SAFETY: with no room for processes, the function only counts them.
-    let status = unsafe { (functions.processes)(device, &raw mut processes, null_mut()) };
-    if status == 0 || status == INSUFFICIENT_SIZE {
-        values.push(Measurement::new("compute processes", processes.into(), ""));
-    }
-    values
+    Candidate { info, work: Work::Known(Ok(())) }
 }
 
 /// A text that `query` writes into a buffer of a given size.

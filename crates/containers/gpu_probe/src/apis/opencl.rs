@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 
 use crate::library::{self, Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 use crate::workload::{BYTES, GROUP, WORDS};
 
 pub(super) const NAMES: &[&str] = if cfg!(windows) { &["OpenCL.dll"] } else { &["libOpenCL.so.1"] };
@@ -82,7 +82,7 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
         })?;
         candidates.extend(devices.into_iter().map(|device| Candidate {
             info: describe(functions, device),
-            work: Work::kernel(move || Computation::open(functions, device)),
+            work: Work::kernel(move || Computation::open(functions, device)?.run()),
         }));
     }
     Ok(((!versions.is_empty()).then(|| versions.join(" and ")), candidates))
@@ -207,14 +207,43 @@ impl Computation {
         check("clSetKernelArg", status)?;
         Ok(Computation { functions, queue, kernel, buffer })
     }
+
+    fn run(&self) -> Result<Vec<u32>, Fault> {
+        let Computation { functions, queue, kernel, buffer } = *self;
+        let mut words = vec![0_u32; WORDS];
+        // SAFETY: the call returns when the words are copied.
+        let status = unsafe {
+            let source = words.as_ptr().cast();
+            (functions.write)(queue, buffer, TRUE, 0, BYTES, source, 0, null(), null_mut())
+        };
+        check("clEnqueueWriteBuffer", status)?;
+        let global = WORDS;
+        let local = GROUP as usize;
+        // SAFETY: one dimension, whose size is a multiple of the group's.
+        let status = unsafe {
+            let global = &raw const global;
+            let local = &raw const local;
+            (functions.enqueue)(queue, kernel, 1, null(), global, local, 0, null(), null_mut())
+        };
+        check("clEnqueueNDRangeKernel", status)?;
+        // SAFETY: the call returns when the words are written, and there is room for them.
+        let status = unsafe {
+            let target = words.as_mut_ptr().cast();
+            (functions.read)(queue, buffer, TRUE, 0, BYTES, target, 0, null(), null_mut())
+        };
+        check("clEnqueueReadBuffer", status)?;
+        Ok(words)
+    }
 }
 
 fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle, Fault> {
-    let (source, length) = (SOURCE.as_ptr().cast::<c_char>(), SOURCE.len());
+    let source = SOURCE.as_ptr().cast::<c_char>();
+    let length = SOURCE.len();
     let mut status = 0;
     // SAFETY: one source with its length.
     let program = unsafe {
-        let (sources, lengths) = (&raw const source, &raw const length);
+        let sources = &raw const source;
+        let lengths = &raw const length;
         (functions.program)(context, 1, sources, lengths, &raw mut status)
     };
     check("clCreateProgramWithSource", status)?;
@@ -234,33 +263,4 @@ fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle
         }
     })?;
     Ok(program)
-}
-
-impl Kernel for Computation {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        let Computation { functions, queue, kernel, buffer } = *self;
-        let mut words = vec![0_u32; WORDS];
-        // SAFETY: the call returns when the words are copied.
-        let status = unsafe {
-            let source = words.as_ptr().cast();
-            (functions.write)(queue, buffer, TRUE, 0, BYTES, source, 0, null(), null_mut())
-        };
-        check("clEnqueueWriteBuffer", status)?;
-        let (global, local) = (WORDS, GROUP as usize);
-        for _ in 0..repeats {
-            // SAFETY: one dimension, whose size is a multiple of the group's.
-            let status = unsafe {
-                let (global, local) = (&raw const global, &raw const local);
-                (functions.enqueue)(queue, kernel, 1, null(), global, local, 0, null(), null_mut())
-            };
-            check("clEnqueueNDRangeKernel", status)?;
-        }
-        // SAFETY: the call returns when the words are written, and there is room for them.
-        let status = unsafe {
-            let target = words.as_mut_ptr().cast();
-            (functions.read)(queue, buffer, TRUE, 0, BYTES, target, 0, null(), null_mut())
-        };
-        check("clEnqueueReadBuffer", status)?;
-        Ok(words)
-    }
 }

@@ -6,7 +6,7 @@ use ash::{Device, Entry, Instance, StaticFn};
 
 use crate::library::{Loaded, Symbols};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
 
 pub(super) const NAMES: &[&str] =
@@ -42,7 +42,8 @@ fn instance_version(entry: &Entry) -> u32 {
 }
 
 fn version_text(version: u32) -> String {
-    let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+    let major = vk::api_version_major(version);
+    let minor = vk::api_version_minor(version);
     format!("Vulkan {major}.{minor}.{}", vk::api_version_patch(version))
 }
 
@@ -51,8 +52,8 @@ fn failed(call: &'static str) -> impl Fn(vk::Result) -> Fault {
         let fault = Fault::new(format!("{call} failed: {result:?}"));
         match result {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => fault.hint(concat!(
-                "the loader found no driver: the driver's files are not mounted, or not registered; \
-                 see ",
+                "the loader found no driver: the driver's files are not mounted, or not \
+                 registered; see ",
                 page!("runtime-files")
             )),
             vk::Result::ERROR_DEVICE_LOST => fault.hint(
@@ -78,7 +79,7 @@ fn candidates(entry: &Entry, version: u32) -> Result<Vec<Candidate>, Fault> {
         .map_err(failed("vkEnumeratePhysicalDevices"))?;
     let candidates = devices.into_iter().map(|device| Candidate {
         info: describe(instance, wanted, device),
-        work: Work::kernel(move || ComputeKernel::open(instance, device)),
+        work: Work::kernel(move || ComputeKernel::open(instance, device)?.run()),
     });
     Ok(candidates.collect())
 }
@@ -176,17 +177,19 @@ impl ComputeKernel {
         Ok(ComputeKernel { device, queue, commands, fence, layout, pipeline, descriptors, words })
     }
 
-    /// Records `repeats` dispatches, each after the previous one.
-    fn record(&self, repeats: u32) -> Result<(), Fault> {
-        let (device, commands) = (&self.device, self.commands);
+    fn record(&self) -> Result<(), Fault> {
+        let device = &self.device;
+        let commands = self.commands;
         let begin = vk::CommandBufferBeginInfo::default();
         let compute = vk::PipelineStageFlags::COMPUTE_SHADER;
-        let next = [barrier(vk::AccessFlags::SHADER_WRITE)];
-        let host = [barrier(vk::AccessFlags::HOST_READ)];
+        // Makes what the shader wrote visible to this process.
+        let visible = [vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+            .dst_access_mask(vk::AccessFlags::HOST_READ)];
         let none = vk::DependencyFlags::empty();
         let bind = vk::PipelineBindPoint::COMPUTE;
-        // SAFETY: the fence says that the previous submission has ended. All commands belong to
-        // one recording, and the pipeline is bound before each dispatch.
+        // SAFETY: all commands belong to one recording, and the pipeline is bound before the
+        // dispatch.
         unsafe {
             device
                 .begin_command_buffer(commands, &begin)
@@ -194,43 +197,32 @@ impl ComputeKernel {
             device.cmd_bind_pipeline(commands, bind, self.pipeline);
             let sets = [self.descriptors];
             device.cmd_bind_descriptor_sets(commands, bind, self.layout, 0, &sets, &[]);
-            for _ in 0..repeats {
-                device.cmd_dispatch(commands, GROUPS, 1, 1);
-                device.cmd_pipeline_barrier(commands, compute, compute, none, &next, &[], &[]);
-            }
+            device.cmd_dispatch(commands, GROUPS, 1, 1);
             let stage = vk::PipelineStageFlags::HOST;
-            device.cmd_pipeline_barrier(commands, compute, stage, none, &host, &[], &[]);
+            device.cmd_pipeline_barrier(commands, compute, stage, none, &visible, &[], &[]);
             device.end_command_buffer(commands).map_err(failed("vkEndCommandBuffer"))
         }
     }
-}
 
-impl Kernel for ComputeKernel {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
+    fn run(&self) -> Result<Vec<u32>, Fault> {
         // SAFETY: the mapping has this length, and no submission is running.
         unsafe { self.words.write_bytes(0, WORDS) };
-        self.record(repeats)?;
+        self.record()?;
         let commands = [self.commands];
         let submission = [vk::SubmitInfo::default().command_buffers(&commands)];
-        let (device, fences) = (&self.device, [self.fence]);
+        let device = &self.device;
         // SAFETY: the commands are recorded, and the fence is not in use.
         unsafe {
             device
                 .queue_submit(self.queue, &submission, self.fence)
                 .map_err(failed("vkQueueSubmit"))?;
-            device.wait_for_fences(&fences, true, u64::MAX).map_err(failed("vkWaitForFences"))?;
-            device.reset_fences(&fences).map_err(failed("vkResetFences"))?;
+            device
+                .wait_for_fences(&[self.fence], true, u64::MAX)
+                .map_err(failed("vkWaitForFences"))?;
         }
         // SAFETY: the memory is coherent, and the submission that wrote it has ended.
         Ok(unsafe { std::slice::from_raw_parts(self.words, WORDS) }.to_vec())
     }
-}
-
-/// Makes what the shader wrote visible to `access`.
-fn barrier(access: vk::AccessFlags) -> vk::MemoryBarrier<'static> {
-    vk::MemoryBarrier::default()
-        .src_access_mask(vk::AccessFlags::SHADER_WRITE)
-        .dst_access_mask(access)
 }
 
 /// A buffer, and its place in the memory of this process.
@@ -330,8 +322,7 @@ fn descriptors(
 }
 
 fn command_buffer(device: &Device, family: u32) -> Result<vk::CommandBuffer, Fault> {
-    let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
-    let info = vk::CommandPoolCreateInfo::default().queue_family_index(family).flags(flags);
+    let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
     // SAFETY: the device was created with a queue of this family.
     let pool = unsafe { device.create_command_pool(&info, None) }
         .map_err(failed("vkCreateCommandPool"))?;

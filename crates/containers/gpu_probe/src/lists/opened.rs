@@ -9,7 +9,7 @@ use windows::core::{BOOL, GUID, PCWSTR};
 
 use super::Luids;
 use crate::api::Api;
-use crate::library::{Loaded, functions};
+use crate::library::{Loaded, functions, structure_size};
 use crate::session::Refusal;
 
 functions! {
@@ -33,7 +33,7 @@ pub(super) fn with_displays(gdi: Loaded, open: impl Fn(*const c_void) -> Option<
     let user = Loaded::open(Api::D3dkmt, &["user32.dll"])?;
     let displays = Displays::load(&user).map_err(Refusal::Absent)?;
     let contexts = Contexts::load(&gdi).map_err(Refusal::Absent)?;
-    let size = u32::try_from(size_of::<DISPLAY_DEVICEW>()).unwrap_or_default();
+    let size = structure_size::<DISPLAY_DEVICEW>();
     let mut luids = Vec::new();
     for number in 0.. {
         let mut device = DISPLAY_DEVICEW { cb: size, ..DISPLAY_DEVICEW::default() };

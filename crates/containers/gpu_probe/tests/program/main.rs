@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
-mod doubles;
-mod encoders;
+mod broken_driver;
 mod reference;
 mod software;
 
@@ -23,7 +22,8 @@ impl Outcome {
     fn of(command: &mut Command) -> Outcome {
         let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
-        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        let stdout = text(output.stdout);
+        let stderr = text(output.stderr);
         Outcome { code: output.status.code(), stdout, stderr }
     }
 

@@ -31,7 +31,7 @@ fn an_unknown_api_exits_2_with_the_nearest_name() {
 
 #[test]
 fn wrong_values_exit_2() {
-    assert!(usage_error(&["--burn", "0"]).contains("--burn has `0`, expected "));
+    assert!(usage_error(&["--time-limit", "0"]).contains("--time-limit has `0`, expected "));
     assert!(usage_error(&["--expect=x"]).contains("--expect has `x`, which is neither"));
     let error = usage_error(&["--expect"]);
     assert!(error.starts_with("error: DIRECTX_VISIBLE_DEVICES is not set\nhint: set"), "{error}");

@@ -20,7 +20,7 @@ pub(super) struct Adapter<T> {
 impl<T> Adapter<T> {
     /// The adapter as a device that is only listed.
     pub(super) fn listed(self) -> Candidate {
-        Candidate { info: self.info, work: Work::Known(Ok(Vec::new())) }
+        Candidate { info: self.info, work: Work::Known(Ok(())) }
     }
 }
 
@@ -57,9 +57,10 @@ pub(super) fn blob(call: &str, object: *mut c_void) -> Result<Vec<u8>, Fault> {
     }
     // SAFETY: the call succeeded, so this is a blob, and this code owns the reference.
     let blob = unsafe { ID3DBlob::from_raw(object) };
-    let (start, size) =
-        // SAFETY: the blob is a live object.
-        unsafe { (blob.GetBufferPointer().cast::<u8>(), blob.GetBufferSize()) };
+    // SAFETY: the blob is a live object.
+    let start = unsafe { blob.GetBufferPointer() }.cast::<u8>();
+    // SAFETY: as above.
+    let size = unsafe { blob.GetBufferSize() };
     // SAFETY: the blob has this many bytes, and lives until they are copied.
     Ok(unsafe { std::slice::from_raw_parts(start, size) }.to_vec())
 }
@@ -123,11 +124,6 @@ pub(super) fn driver_version(version: u64) -> String {
     format!("{a}.{b}.{c}.{d}")
 }
 
-/// A feature level as a number: 12.1, or 1 for compute-only devices.
-pub(super) fn feature_level(level: i32) -> f64 {
-    f64::from(level >> 12) + f64::from(level >> 8 & 0xf) / 10.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,8 +136,5 @@ mod tests {
         }
         assert_eq!(until_null(&[65, 66, 0, 67]), "AB");
         assert_eq!(driver_version(0x001f_0000_000f_14f2), "31.0.15.5362");
-        let levels = [0xc100, 0xb000, 0x1000].map(feature_level);
-        assert!((levels[0] - 12.1).abs() < 1e-9 && (levels[1] - 11.0).abs() < 1e-9);
-        assert!((levels[2] - 1.0).abs() < 1e-9);
     }
 }

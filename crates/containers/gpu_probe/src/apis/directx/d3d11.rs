@@ -17,13 +17,13 @@ use windows::Win32::Graphics::Dxgi::Common::DXGI_FORMAT_R32_TYPELESS;
 use windows::Win32::Graphics::Dxgi::IDXGIAdapter1;
 use windows::core::{HRESULT, Interface};
 
-use super::com::{Adapter, check, failed, feature_level};
+use super::com::{Adapter, check, failed};
 use super::{dxgi, shader};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
-use crate::outcome::{Fault, Measurement};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
-use crate::workload::{BYTES, GROUPS, WORDS};
+use crate::outcome::Fault;
+use crate::session::{Candidate, Devices, Refusal, Work};
+use crate::workload::{GROUP, GROUPS, WORDS};
 
 pub(crate) const NAMES: &[&str] = &["d3d11.dll"];
 
@@ -41,7 +41,7 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let adapters = dxgi::adapters(Loaded::open(Api::Dxgi, dxgi::NAMES)?)?;
     let candidates = adapters.into_iter().map(|Adapter { info, object }| Candidate {
         info,
-        work: Work::kernel(move || Computation::open(&library, &object)),
+        work: Work::kernel(move || Computation::open(&library, &object)?.run()),
     });
     Ok((None, candidates.collect()))
 }
@@ -53,13 +53,11 @@ struct Computation {
     view: ID3D11UnorderedAccessView,
     result: ID3D11Buffer,
     staging: ID3D11Buffer,
-    feature_level: f64,
 }
 
 impl Computation {
     fn open(library: &Loaded, adapter: &IDXGIAdapter1) -> Result<Computation, Fault> {
-        let (device, context, level) =
-            create_device(library, D3D_DRIVER_TYPE_UNKNOWN, adapter.as_raw())?;
+        let (device, context) = create_device(library, D3D_DRIVER_TYPE_UNKNOWN, adapter.as_raw())?;
         let shader = shader::with_bytecode(|bytecode| {
             let mut shader = None;
             // SAFETY: the bytecode is a slice, and the shader is written on success.
@@ -68,7 +66,7 @@ impl Computation {
             created.map_err(failed("CreateComputeShader"))?;
             shader.ok_or_else(|| Fault::new("CreateComputeShader returned no shader"))
         })?;
-        let size = u32::try_from(BYTES).unwrap_or(u32::MAX);
+        let size = GROUP * GROUPS * 4;
         let result = buffer(
             &device,
             &D3D11_BUFFER_DESC {
@@ -89,34 +87,67 @@ impl Computation {
             },
         )?;
         let view = view(&device, &result)?;
-        let feature_level = feature_level(level);
-        Ok(Computation { context, shader, view, result, staging, feature_level })
+        Ok(Computation { context, shader, view, result, staging })
+    }
+
+    fn run(&self) -> Result<Vec<u32>, Fault> {
+        let Computation { context, shader, view, result, staging } = self;
+        let views = [Some(view.clone())];
+        let mut mapped = D3D11_MAPPED_SUBRESOURCE::default();
+        // SAFETY: all objects are live and of one device; the context orders the commands.
+        unsafe {
+            context.ClearUnorderedAccessViewUint(view, &[0; 4]);
+            context.CSSetShader(shader, None);
+            context.CSSetUnorderedAccessViews(0, 1, Some(views.as_ptr()), None);
+            context.Dispatch(GROUPS, 1, 1);
+            context.CopyResource(staging, result);
+            // Mapping the buffer waits for the commands.
+            let mapping = context.Map(staging, 0, D3D11_MAP_READ, 0, Some(&raw mut mapped));
+            mapping.map_err(failed("Map"))?;
+        }
+        // SAFETY: the mapping has the size of the buffer and ends below.
+        let words =
+            unsafe { std::slice::from_raw_parts(mapped.pData.cast::<u32>(), WORDS) }.to_vec();
+        // SAFETY: the buffer is mapped.
+        unsafe { context.Unmap(staging, 0) };
+        Ok(words)
     }
 }
 
-/// A device with its feature level. `adapter` is null or a live adapter of DXGI.
+/// A device and its context. `adapter` is null or a live adapter of DXGI.
 pub(crate) fn create_device(
     library: &Loaded,
     kind: D3D_DRIVER_TYPE,
     adapter: *mut c_void,
-) -> Result<(ID3D11Device, ID3D11DeviceContext, i32), Fault> {
+) -> Result<(ID3D11Device, ID3D11DeviceContext), Fault> {
     let functions = Functions::load(library)?;
-    let (mut device, mut context, mut level) = (null_mut(), null_mut(), 0);
+    let mut device = null_mut();
+    let mut context = null_mut();
     // SAFETY: the caller passes no other pointer. Without a list, Windows chooses the highest level
     // up to 11.0.
     let result = unsafe {
-        let (device, level, context) = (&raw mut device, &raw mut level, &raw mut context);
-        let (create, version) = (functions.create_device, D3D11_SDK_VERSION);
-        create(adapter, kind, null_mut(), 0, null(), 0, version, device, level, context)
+        (functions.create_device)(
+            adapter,
+            kind,
+            null_mut(),
+            0,
+            null(),
+            0,
+            D3D11_SDK_VERSION,
+            &raw mut device,
+            null_mut(),
+            &raw mut context,
+        )
     };
     check("D3D11CreateDevice", result)?;
     if device.is_null() || context.is_null() {
         return Err(Fault::new("D3D11CreateDevice returned no device"));
     }
-    // SAFETY: the call succeeded, so these are the objects, and this code owns the references.
-    let (device, context) =
-        unsafe { (ID3D11Device::from_raw(device), ID3D11DeviceContext::from_raw(context)) };
-    Ok((device, context, level))
+    // SAFETY: the call succeeded, so this is the object, and this code owns the reference.
+    let device = unsafe { ID3D11Device::from_raw(device) };
+    // SAFETY: as above.
+    let context = unsafe { ID3D11DeviceContext::from_raw(context) };
+    Ok((device, context))
 }
 
 fn buffer(device: &ID3D11Device, description: &D3D11_BUFFER_DESC) -> Result<ID3D11Buffer, Fault> {
@@ -135,7 +166,7 @@ fn view(device: &ID3D11Device, buffer: &ID3D11Buffer) -> Result<ID3D11UnorderedA
         Anonymous: D3D11_UNORDERED_ACCESS_VIEW_DESC_0 {
             Buffer: D3D11_BUFFER_UAV {
                 FirstElement: 0,
-                NumElements: u32::try_from(WORDS).unwrap_or(u32::MAX),
+                NumElements: GROUP * GROUPS,
                 Flags: D3D11_BUFFER_UAV_FLAG_RAW.0.cast_unsigned(),
             },
         },
@@ -147,35 +178,4 @@ fn view(device: &ID3D11Device, buffer: &ID3D11Buffer) -> Result<ID3D11UnorderedA
     };
     created.map_err(failed("CreateUnorderedAccessView"))?;
     view.ok_or_else(|| Fault::new("CreateUnorderedAccessView returned no view"))
-}
-
-impl Kernel for Computation {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        let Computation { context, shader, view, result, staging, .. } = self;
-        let views = [Some(view.clone())];
-        let mut mapped = D3D11_MAPPED_SUBRESOURCE::default();
-        // SAFETY: all objects are live and of one device; the context orders the commands.
-        unsafe {
-            context.ClearUnorderedAccessViewUint(&*view, &[0; 4]);
-            context.CSSetShader(&*shader, None);
-            context.CSSetUnorderedAccessViews(0, 1, Some(views.as_ptr()), None);
-            for _ in 0..repeats {
-                context.Dispatch(GROUPS, 1, 1);
-            }
-            context.CopyResource(&*staging, &*result);
-            // Mapping the buffer waits for the commands.
-            let mapping = context.Map(&*staging, 0, D3D11_MAP_READ, 0, Some(&raw mut mapped));
-            mapping.map_err(failed("Map"))?;
-        }
-        // SAFETY: the mapping has the size of the buffer and ends below.
-        let words =
-            unsafe { std::slice::from_raw_parts(mapped.pData.cast::<u32>(), WORDS) }.to_vec();
-        // SAFETY: the buffer is mapped.
-        unsafe { context.Unmap(&*staging, 0) };
-        Ok(words)
-    }
-
-    fn further_tests(&mut self) -> Result<Vec<Measurement>, Fault> {
-        Ok(vec![Measurement::new("feature level", self.feature_level, "")])
-    }
 }

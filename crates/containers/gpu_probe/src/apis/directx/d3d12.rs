@@ -19,13 +19,13 @@ use windows::Win32::Graphics::Direct3D12::{
 };
 use windows::core::{GUID, HRESULT, IUnknown, Interface};
 
-use super::com::{Adapter, blob, check, create, failed, feature_level};
-use super::queue::{Queue, buffer, each_after_the_other, map, read, transition};
+use super::com::{Adapter, blob, check, create, failed};
+use super::queue::{Queue, buffer, map, read, transition};
 use super::{dxcore, dxgi, shader};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
-use crate::outcome::{Fault, Measurement};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
+use crate::outcome::Fault;
+use crate::session::{Candidate, Devices, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
 
 pub(crate) const NAMES: &[&str] = &["d3d12.dll"];
@@ -52,7 +52,7 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Functions::load(&library)?;
     let candidates = adapters()?.into_iter().map(|Adapter { info, object }| Candidate {
         info,
-        work: Work::kernel(move || Computation::open(library, &object)),
+        work: Work::kernel(move || Computation::open(library, &object)?.run()),
     });
     Ok((None, candidates.collect()))
 }
@@ -88,17 +88,16 @@ struct Computation {
     signature: ID3D12RootSignature,
     pipeline: ID3D12PipelineState,
     result: ID3D12Resource,
-    /// Zeros, which the result is overwritten with before each run.
+    /// Zeros, which overwrite the result before the run.
     zeros: ID3D12Resource,
     readback: ID3D12Resource,
-    feature_level: f64,
 }
 
 // Objects are live, of one device, and used by one thread; structures live during the calls. The
 // comments below name only what goes beyond this.
 impl Computation {
     fn open(library: Loaded, adapter: &IUnknown) -> Result<Computation, Fault> {
-        let (device, level) = create_device(library, adapter)?;
+        let device = create_device(library, adapter)?;
         let signature = root_signature(library, &device)?;
         let pipeline = shader::with_bytecode(|bytecode| pipeline(&device, &signature, bytecode))?;
         let zeros = buffer(&device, D3D12_HEAP_TYPE_UPLOAD, SIZE)?;
@@ -111,14 +110,14 @@ impl Computation {
             result: buffer(&device, D3D12_HEAP_TYPE_DEFAULT, SIZE)?,
             zeros,
             readback: buffer(&device, D3D12_HEAP_TYPE_READBACK, SIZE)?,
-            feature_level: feature_level(level.0),
         })
     }
 
-    fn record(&self, repeats: u32) -> Result<(), Fault> {
-        let (list, result) = (self.queue.record(Some(&self.pipeline))?, &self.result);
-        let (writing, source) =
-            (D3D12_RESOURCE_STATE_UNORDERED_ACCESS, D3D12_RESOURCE_STATE_COPY_SOURCE);
+    fn record(&self) -> Result<(), Fault> {
+        let list = self.queue.record(Some(&self.pipeline))?;
+        let result = &self.result;
+        let writing = D3D12_RESOURCE_STATE_UNORDERED_ACCESS;
+        let source = D3D12_RESOURCE_STATE_COPY_SOURCE;
         // SAFETY: buffers return to the common state after each submission, and a copy promotes
         // them to the state that it needs.
         unsafe {
@@ -126,26 +125,26 @@ impl Computation {
             list.ResourceBarrier(&[transition(result, D3D12_RESOURCE_STATE_COPY_DEST, writing)]);
             list.SetComputeRootSignature(&self.signature);
             list.SetComputeRootUnorderedAccessView(0, result.GetGPUVirtualAddress());
-            for _ in 0..repeats {
-                list.Dispatch(GROUPS, 1, 1);
-                list.ResourceBarrier(&[each_after_the_other(result)]);
-            }
+            list.Dispatch(GROUPS, 1, 1);
             list.ResourceBarrier(&[transition(result, writing, source)]);
             list.CopyBufferRegion(&self.readback, 0, result, 0, SIZE);
         }
         Ok(())
     }
+
+    fn run(&mut self) -> Result<Vec<u32>, Fault> {
+        self.record()?;
+        self.queue.execute()?;
+        read(&self.readback, WORDS)
+    }
 }
 
 /// The device with the highest level that the adapter supports.
-pub(super) fn create_device(
-    library: Loaded,
-    adapter: &IUnknown,
-) -> Result<(ID3D12Device, D3D_FEATURE_LEVEL), Fault> {
+pub(super) fn create_device(library: Loaded, adapter: &IUnknown) -> Result<ID3D12Device, Fault> {
     let mut refused = Fault::new("no feature level is supported");
     for level in LEVELS {
         match create_device_of(&library, adapter.as_raw(), level) {
-            Ok(device) => return Ok((device, level)),
+            Ok(device) => return Ok(device),
             Err(fault) => refused = fault,
         }
     }
@@ -179,11 +178,16 @@ fn root_signature(library: Loaded, device: &ID3D12Device) -> Result<ID3D12RootSi
         ..Default::default()
     };
     let functions = Functions::load(&library)?;
-    let (mut serialized, mut errors) = (null_mut(), null_mut());
+    let mut serialized = null_mut();
+    let mut errors = null_mut();
     // SAFETY: the description is complete and of version 1.
     let result = unsafe {
-        let (serialized, errors) = (&raw mut serialized, &raw mut errors);
-        (functions.serialize)((&raw const description).cast(), 1, serialized, errors)
+        (functions.serialize)(
+            (&raw const description).cast(),
+            1,
+            &raw mut serialized,
+            &raw mut errors,
+        )
     };
     check("D3D12SerializeRootSignature", result)?;
     let bytes = blob("D3D12SerializeRootSignature", serialized)?;
@@ -210,16 +214,4 @@ fn pipeline(
     // SAFETY: the description is not used any more.
     unsafe { ManuallyDrop::drop(&mut description.pRootSignature) };
     created.map_err(failed("CreateComputePipelineState"))
-}
-
-impl Kernel for Computation {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        self.record(repeats)?;
-        self.queue.execute()?;
-        read(&self.readback, WORDS)
-    }
-
-    fn further_tests(&mut self) -> Result<Vec<Measurement>, Fault> {
-        Ok(vec![Measurement::new("feature level at least", self.feature_level, "")])
-    }
 }

@@ -10,7 +10,7 @@ use windows::Wdk::Graphics::Direct3D::{
 use windows::Win32::Foundation::NTSTATUS;
 
 use super::com::{number, until_null};
-use crate::library::{Loaded, Symbols as _};
+use crate::library::{Loaded, Symbols as _, structure_size};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
@@ -25,10 +25,9 @@ type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let kernel = Kernel(library);
     let adapters = kernel.adapters2()?;
-    let candidates = adapters.iter().map(|adapter| Candidate {
-        info: kernel.describe(adapter),
-        work: Work::Known(Ok(Vec::new())),
-    });
+    let candidates = adapters
+        .iter()
+        .map(|adapter| Candidate { info: kernel.describe(adapter), work: Work::Known(Ok(())) });
     Ok((None, candidates.collect()))
 }
 
@@ -76,7 +75,7 @@ impl Kernel {
             hAdapter: adapter.hAdapter,
             Type: kind,
             pPrivateDriverData: (&raw mut answer).cast(),
-            PrivateDriverDataSize: u32::try_from(size_of::<T>()).unwrap_or(0),
+            PrivateDriverDataSize: structure_size::<T>(),
         };
         self.call("D3DKMTQueryAdapterInfo", &mut query).ok()?;
         Some(answer)

@@ -1,8 +1,7 @@
-//! `DirectML`: a small convolutional network on every device of Direct3D 12.
+//! `DirectML`: an operator that adds two tensors, on every device of Direct3D 12.
 #![allow(unsafe_code, reason = "calls DirectML.dll")]
 
 use std::ffi::c_void;
-use std::time::Instant;
 
 use windows::Win32::AI::MachineLearning::DirectML::IDMLDevice;
 use windows::Win32::Graphics::Direct3D12::ID3D12Device;
@@ -12,13 +11,13 @@ use super::com::{Adapter, create};
 use super::d3d12;
 use crate::api::Api;
 use crate::library::{Loaded, functions};
-use crate::network;
-use crate::outcome::{Fault, Measurement};
+use crate::outcome::Fault;
 use crate::session::{Candidate, Devices, Refusal, Work};
+use crate::workload::{WORDS, compare, mix};
 
-mod inference;
+mod addition;
 
-use self::inference::Inference;
+use self::addition::Addition;
 
 pub(in super::super) const NAMES: &[&str] = &["DirectML.dll"];
 
@@ -30,40 +29,45 @@ functions! {
     }
 }
 
-/// How often the network runs after the first time.
-const RUNS: usize = 100;
-
 /// Lists the adapters, with a test of each.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let functions = Functions::load(&library)?;
     let d3d12 = Loaded::open(Api::D3d12, d3d12::NAMES)?;
     let candidates = d3d12::adapters()?.into_iter().map(|Adapter { info, object }| Candidate {
         info,
-        work: Work::Test(Box::new(move || {
-            let (device, _) = d3d12::create_device(d3d12, &object)?;
-            test(functions, &device)
-        })),
+        work: Work::Test(Box::new(move || test(functions, &d3d12::create_device(d3d12, &object)?))),
     });
     Ok((None, candidates.collect()))
 }
 
-fn test(functions: Functions, device: &ID3D12Device) -> Result<Vec<Measurement>, Fault> {
+fn test(functions: Functions, device: &ID3D12Device) -> Result<(), Fault> {
     // SAFETY: the device is a live object, and no flags are set.
     let directml: IDMLDevice = create("DMLCreateDevice", |id, object| unsafe {
         (functions.create_device)(device.as_raw(), 0, id, object)
     })?;
-    let start = Instant::now();
-    let mut inference = Inference::new(device, &directml)?;
-    inference.reset()?;
-    network::verify(&inference.run()?)?;
-    let first = Measurement::new("first run", start.elapsed().as_secs_f64() * 1e3, "ms");
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        inference.reset()?;
-        let start = Instant::now();
-        let result = inference.run()?;
-        times.push(start.elapsed());
-        network::verify(&result)?;
+    let [left, right] = terms();
+    let sums: Vec<u32> = left.iter().zip(&right).map(|(a, b)| (a + b).to_bits()).collect();
+    let mut addition = Addition::new(device, &directml)?;
+    compare(&addition.run(&left, &right)?, &sums)
+}
+
+/// The terms of the sums. They are integers below 128, so that devices that compute with only
+/// eight significant bits have the same sums.
+fn terms() -> [Vec<f32>; 2] {
+    let term = |seed: u32| f32::from(mix(seed).to_le_bytes()[0] >> 1);
+    let seeds = (1_u32..).take(WORDS);
+    [seeds.clone().map(term).collect(), seeds.map(|seed| term(!seed)).collect()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terms_are_small_and_differ() {
+        let [left, right] = terms();
+        assert_eq!((left.len(), right.len()), (WORDS, WORDS));
+        assert!(left.iter().chain(&right).all(|term| (0.0..128.0).contains(term)));
+        assert!(left != right && left[1..] != left[..WORDS - 1]);
     }
-    Ok([vec![first], network::percentiles(times)].concat())
 }

@@ -10,12 +10,12 @@ use windows::Win32::Graphics::Direct3D12::{
     D3D12_HEAP_FLAG_NONE, D3D12_HEAP_PROPERTIES, D3D12_HEAP_TYPE, D3D12_HEAP_TYPE_READBACK,
     D3D12_HEAP_TYPE_UPLOAD, D3D12_RESOURCE_BARRIER, D3D12_RESOURCE_BARRIER_0,
     D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES, D3D12_RESOURCE_BARRIER_TYPE_TRANSITION,
-    D3D12_RESOURCE_BARRIER_TYPE_UAV, D3D12_RESOURCE_DESC, D3D12_RESOURCE_DIMENSION_BUFFER,
+    D3D12_RESOURCE_DESC, D3D12_RESOURCE_DIMENSION_BUFFER,
     D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS, D3D12_RESOURCE_FLAG_NONE,
     D3D12_RESOURCE_STATE_COMMON, D3D12_RESOURCE_STATE_COPY_DEST, D3D12_RESOURCE_STATE_GENERIC_READ,
-    D3D12_RESOURCE_STATES, D3D12_RESOURCE_TRANSITION_BARRIER, D3D12_RESOURCE_UAV_BARRIER,
-    D3D12_TEXTURE_LAYOUT_ROW_MAJOR, ID3D12CommandAllocator, ID3D12CommandQueue, ID3D12Device,
-    ID3D12Fence, ID3D12GraphicsCommandList, ID3D12PipelineState, ID3D12Resource,
+    D3D12_RESOURCE_STATES, D3D12_RESOURCE_TRANSITION_BARRIER, D3D12_TEXTURE_LAYOUT_ROW_MAJOR,
+    ID3D12CommandAllocator, ID3D12CommandQueue, ID3D12Device, ID3D12Fence,
+    ID3D12GraphicsCommandList, ID3D12PipelineState, ID3D12Resource,
 };
 use windows::Win32::Graphics::Dxgi::Common::DXGI_SAMPLE_DESC;
 use windows::Win32::System::Threading::{CreateEventW, INFINITE, WaitForSingleObject};
@@ -99,7 +99,8 @@ impl Queue {
     }
 }
 
-/// A barrier's resource. The list holds no reference, and the buffers live as long as the process.
+/// A resource without a reference of its own: it must live until the commands that use it have
+/// ended.
 pub(super) fn borrowed(resource: &ID3D12Resource) -> ManuallyDrop<Option<ID3D12Resource>> {
     // SAFETY: a copy of the pointer, whose reference is never released.
     unsafe { std::mem::transmute_copy(resource) }
@@ -119,15 +120,6 @@ pub(super) fn transition(
     D3D12_RESOURCE_BARRIER {
         Type: D3D12_RESOURCE_BARRIER_TYPE_TRANSITION,
         Anonymous: D3D12_RESOURCE_BARRIER_0 { Transition: ManuallyDrop::new(transition) },
-        ..Default::default()
-    }
-}
-
-pub(super) fn each_after_the_other(resource: &ID3D12Resource) -> D3D12_RESOURCE_BARRIER {
-    let access = D3D12_RESOURCE_UAV_BARRIER { pResource: borrowed(resource) };
-    D3D12_RESOURCE_BARRIER {
-        Type: D3D12_RESOURCE_BARRIER_TYPE_UAV,
-        Anonymous: D3D12_RESOURCE_BARRIER_0 { UAV: ManuallyDrop::new(access) },
         ..Default::default()
     }
 }
@@ -158,7 +150,8 @@ pub(super) fn buffer(
     let mut buffer = None;
     // SAFETY: as above.
     let created = unsafe {
-        let (heap, description) = (&raw const heap, &raw const description);
+        let heap = &raw const heap;
+        let description = &raw const description;
         let none = D3D12_HEAP_FLAG_NONE;
         device.CreateCommittedResource(heap, none, description, state, None, &raw mut buffer)
     };

@@ -39,14 +39,23 @@ pub(super) fn with_bytecode<T>(create: impl Fn(&[u8]) -> Result<T, Fault>) -> Re
 pub(super) fn compile() -> Result<Vec<u8>, Fault> {
     let library = Loaded::open(Api::D3d11, &["d3dcompiler_47.dll"])?;
     let functions = Functions::load(&library)?;
-    let (mut code, mut errors) = (null_mut(), null_mut());
+    let mut code = null_mut();
+    let mut errors = null_mut();
     // SAFETY: the source has this length, and the names end with a NUL.
     let result = unsafe {
-        let (source, length) = (SOURCE.as_ptr().cast(), SOURCE.len());
-        let (entry, target) = (c"main".as_ptr(), c"cs_5_0".as_ptr());
-        let (code, errors) = (&raw mut code, &raw mut errors);
-        let (compile, none) = (functions.compile, null());
-        compile(source, length, null(), none, none, entry, target, 0, 0, code, errors)
+        (functions.compile)(
+            SOURCE.as_ptr().cast(),
+            SOURCE.len(),
+            null(),
+            null(),
+            null(),
+            c"main".as_ptr(),
+            c"cs_5_0".as_ptr(),
+            0,
+            0,
+            &raw mut code,
+            &raw mut errors,
+        )
     };
     check("D3DCompile", result)?;
     blob("D3DCompile", code)

@@ -25,7 +25,7 @@ const PLATFORM_DEVICE: u32 = 0x313f;
 const BAD_PARAMETER: i32 = 0x300c;
 
 /// The most devices that are tested.
-const MOST_DEVICES: i32 = 64;
+const MOST_DEVICES: u8 = 64;
 
 /// A device, display, configuration or context.
 type Handle = *mut c_void;
@@ -94,10 +94,11 @@ pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
 }
 
 fn devices(functions: Functions, extensions: Extensions) -> Result<Vec<Handle>, Fault> {
-    let mut devices = vec![null_mut(); usize::try_from(MOST_DEVICES).unwrap_or_default()];
+    let mut devices = vec![null_mut(); usize::from(MOST_DEVICES)];
     let mut count = 0;
     // SAFETY: the list has the length that is passed.
-    let found = unsafe { (extensions.devices)(MOST_DEVICES, devices.as_mut_ptr(), &raw mut count) };
+    let found =
+        unsafe { (extensions.devices)(MOST_DEVICES.into(), devices.as_mut_ptr(), &raw mut count) };
     if found == 0 {
         // SAFETY: the function has no requirements.
         return match unsafe { (functions.error)() } {
@@ -105,7 +106,9 @@ fn devices(functions: Functions, extensions: Extensions) -> Result<Vec<Handle>, 
             error => Err(Fault::new(format!("eglQueryDevicesEXT failed with {error:#06x}"))),
         };
     }
-    devices.truncate(usize::try_from(count).unwrap_or_default());
+    let count = usize::try_from(count)
+        .map_err(|_| Fault::new(format!("eglQueryDevicesEXT returned {count} devices")))?;
+    devices.truncate(count);
     Ok(devices)
 }
 
@@ -120,17 +123,20 @@ impl Context {
         // end with `NONE`, and pointers are valid during the call.
         let display = unsafe { (extensions.display)(PLATFORM_DEVICE, device, null()) };
         functions.check("eglGetPlatformDisplayEXT", !display.is_null())?;
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: as above.
         let done = unsafe { (functions.initialize)(display, &raw mut major, &raw mut minor) };
         functions.check("eglInitialize", done != 0)?;
         // SAFETY: as above.
         functions.check("eglBindAPI", unsafe { (functions.bind)(OPENGL_API) } != 0)?;
         let wanted = [SURFACE_TYPE, PBUFFER, RENDERABLE_TYPE, OPENGL, NONE];
-        let (mut config, mut count) = (null_mut(), 0);
+        let mut config = null_mut();
+        let mut count = 0;
         // SAFETY: as above; there is room for one configuration.
         let done = unsafe {
-            let (config, count) = (&raw mut config, &raw mut count);
+            let config = &raw mut config;
+            let count = &raw mut count;
             (functions.choose)(display, wanted.as_ptr(), config, 1, count)
         };
         functions.check("eglChooseConfig", done != 0)?;

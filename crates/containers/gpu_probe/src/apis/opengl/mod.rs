@@ -2,7 +2,6 @@
 #![allow(unsafe_code, reason = "calls OpenGL")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::null;
 
 #[cfg(not(windows))]
 mod egl;
@@ -18,7 +17,7 @@ use self::platform::Context;
 pub(super) use self::platform::NAMES;
 use crate::library::{Loaded, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
 
 /// The shader of Vulkan. Only its first lines differ.
@@ -35,7 +34,6 @@ const LINK_STATUS: u32 = 0x8b82;
 const SHADER_STORAGE_BUFFER: u32 = 0x90d2;
 const COMPUTE_SHADER: u32 = 0x91b9;
 const BUFFER_UPDATE_BARRIER: u32 = 0x200;
-const SHADER_STORAGE_BARRIER: u32 = 0x2000;
 
 /// The renderers that compute on the CPU. Microsoft's own has the version 1.1 and no shaders.
 const SOFTWARE: [&str; 6] =
@@ -66,7 +64,6 @@ functions! {
         buffers = "glGenBuffers" fn(i32, *mut u32) -> ();
         bind = "glBindBufferBase" fn(u32, u32, u32) -> ();
         allocate = "glBufferData" fn(u32, isize, *const c_void, u32) -> ();
-        write = "glBufferSubData" fn(u32, isize, isize, *const c_void) -> ();
         read = "glGetBufferSubData" fn(u32, isize, isize, *mut c_void) -> ();
         dispatch = "glDispatchCompute" fn(u32, u32, u32) -> ();
         barrier = "glMemoryBarrier" fn(u32) -> ();
@@ -108,7 +105,7 @@ fn candidate(context: Context) -> Result<Candidate, Fault> {
         strings.text(RENDERER).ok_or_else(|| Fault::new("glGetString returned no renderer"))?;
     let version = strings.text(VERSION).unwrap_or_default();
     let work = if has_compute_shaders(&version) {
-        Work::kernel(move || Computation::open(context))
+        Work::kernel(move || compute(&context))
     } else {
         let fault = format!("OpenGL {version} has no compute shaders, which came with OpenGL 4.3");
         Work::Known(Err(Fault::new(fault)))
@@ -147,29 +144,31 @@ fn source() -> String {
     SOURCE.replace("#version 450", "#version 430").replace("set = 0, ", "")
 }
 
-/// The shader in a context.
-struct Computation {
-    context: Context,
-    functions: Functions,
-}
-
-// The context of each call is current, names come from earlier calls and are never deleted.
-impl Computation {
-    fn open(context: Context) -> Result<Computation, Fault> {
-        context.make_current()?;
-        let functions = Functions::load(&context)?;
-        let program = program(functions)?;
-        let mut buffer = 0;
-        // SAFETY: as above. The buffer has room for the words that the shader writes.
-        unsafe {
-            (functions.use_program)(program);
-            (functions.buffers)(1, &raw mut buffer);
-            (functions.bind)(SHADER_STORAGE_BUFFER, 0, buffer);
-            (functions.allocate)(SHADER_STORAGE_BUFFER, SIZE, null(), DYNAMIC_READ);
-        }
-        functions.check("glBufferData")?;
-        Ok(Computation { context, functions })
+/// Runs the shader in a context, and returns the words that it wrote.
+fn compute(context: &Context) -> Result<Vec<u32>, Fault> {
+    context.make_current()?;
+    let functions = Functions::load(context)?;
+    let program = program(functions)?;
+    let mut words = vec![0_u32; WORDS];
+    let mut buffer = 0;
+    // SAFETY: the context is current. The buffer has the size of the words, which are zeros and
+    // overwrite its content before the shader runs.
+    unsafe {
+        (functions.use_program)(program);
+        (functions.buffers)(1, &raw mut buffer);
+        (functions.bind)(SHADER_STORAGE_BUFFER, 0, buffer);
+        (functions.allocate)(SHADER_STORAGE_BUFFER, SIZE, words.as_ptr().cast(), DYNAMIC_READ);
     }
+    functions.check("glBufferData")?;
+    // SAFETY: program and buffer are bound, and there is room for the words.
+    unsafe {
+        (functions.dispatch)(GROUPS, 1, 1);
+        (functions.barrier)(BUFFER_UPDATE_BARRIER);
+        // Reading the buffer waits for the commands.
+        (functions.read)(SHADER_STORAGE_BUFFER, 0, SIZE, words.as_mut_ptr().cast());
+    }
+    functions.check("glDispatchCompute")?;
+    Ok(words)
 }
 
 /// [`BYTES`] for OpenGL.
@@ -193,8 +192,8 @@ impl Functions {
 
 fn program(functions: Functions) -> Result<u32, Fault> {
     let text = source();
-    let (start, length) = (text.as_ptr().cast::<c_char>(), i32::try_from(text.len()));
-    let length = length.map_err(|error| Fault::new(error.to_string()))?;
+    let start = text.as_ptr().cast::<c_char>();
+    let length = i32::try_from(text.len()).map_err(|error| Fault::new(error.to_string()))?;
     let mut status = 0;
     // SAFETY: one text with its length.
     let shader = unsafe {
@@ -221,27 +220,6 @@ fn program(functions: Functions) -> Result<u32, Fault> {
         program
     };
     if status == 0 { Err(Fault::new("glLinkProgram failed")) } else { Ok(program) }
-}
-
-impl Kernel for Computation {
-    fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
-        self.context.make_current()?;
-        let functions = self.functions;
-        let mut words = vec![0_u32; WORDS];
-        // SAFETY: program and buffer are bound, and the buffer has the size of the words.
-        unsafe {
-            (functions.write)(SHADER_STORAGE_BUFFER, 0, SIZE, words.as_ptr().cast());
-            for _ in 0..repeats {
-                (functions.dispatch)(GROUPS, 1, 1);
-                (functions.barrier)(SHADER_STORAGE_BARRIER);
-            }
-            (functions.barrier)(BUFFER_UPDATE_BARRIER);
-            // Reading the buffer waits for the commands.
-            (functions.read)(SHADER_STORAGE_BUFFER, 0, SIZE, words.as_mut_ptr().cast());
-        }
-        functions.check("glDispatchCompute")?;
-        Ok(words)
-    }
 }
 
 #[cfg(test)]

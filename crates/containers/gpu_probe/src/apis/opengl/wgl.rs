@@ -20,6 +20,10 @@ pub(in super::super) const NAMES: &[&str] = &["opengl32.dll"];
 /// A window, device context or OpenGL context.
 type Handle = *mut c_void;
 
+/// The size of a `PIXELFORMATDESCRIPTOR`, in the type of its field.
+#[expect(clippy::cast_possible_truncation, reason = "it has 40 bytes")]
+const FORMAT_SIZE: u16 = size_of::<PIXELFORMATDESCRIPTOR>() as u16;
+
 functions! {
     /// The functions of `winuser.h`.
     Windows {
@@ -79,7 +83,7 @@ impl Context {
         let device = hidden_window(Windows::load(windows)?)?;
         let formats = PixelFormats::load(formats)?;
         let wanted = PIXELFORMATDESCRIPTOR {
-            nSize: u16::try_from(size_of::<PIXELFORMATDESCRIPTOR>()).unwrap_or_default(),
+            nSize: FORMAT_SIZE,
             nVersion: 1,
             dwFlags: PFD_DRAW_TO_WINDOW | PFD_SUPPORT_OPENGL,
             cColorBits: 32,
