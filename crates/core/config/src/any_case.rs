@@ -4,13 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::StrDeserializer;
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Unexpected,
-    Visitor,
-};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use crate::document::duplicate_key;
+use devices::file_values::{duplicate_key, refused_key};
 
 /// Reads a struct whose keys in the file may be written in any case. serde's derive compares keys
 /// exactly, so this wrapper passes them on as the struct spells them.
@@ -80,7 +77,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Mapping<A> {
         let known = self.keys.iter().find(|known| known.eq_ignore_ascii_case(&key));
         if let Some(known) = known {
             if self.seen.contains(known) {
-                return Err(refused(&duplicate_key(&key)));
+                return Err(refused_key(&duplicate_key(&key)));
             }
             self.seen.push(known);
         }
@@ -92,10 +89,4 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Mapping<A> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         self.map.next_value_seed(seed)
     }
-}
-
-/// An error about the last key. The YAML reader adds the line of the key to this kind of error. To
-/// an error that is only text, it adds a line only at the end of a value.
-pub(crate) fn refused<E: Error>(what: &str) -> E {
-    E::invalid_value(Unexpected::Other("key"), &what)
 }

@@ -7,9 +7,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_path_to_error::{Path, Segment, Track};
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
+use devices::file_values::duplicate_key;
 use devices::printable::printable;
 
 use crate::closest::closest;
+use crate::values::one_of;
 use crate::{ReadError, text};
 
 /// How deep lists and mappings may nest. The parser calls itself for each level, and the stack of
@@ -135,6 +137,7 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
             };
             return (format!("unknown key `{}`", field.escape_debug()), Some(hint));
         }
+        Error::SerdeUnknownVariant { variant, expected, .. } => one_of(expected, variant),
         Error::Message { msg, .. } => msg.clone(),
         Error::SerdeMissingField { field, .. } => format!("missing key `{field}`"),
         Error::DuplicateMappingKey { key: Some(key), .. } => duplicate_key(key),
@@ -196,10 +199,6 @@ fn number(ty: &str) -> String {
         "u64" => format!("a whole number from 0 to {}", u64::MAX),
         other => other.to_owned(),
     }
-}
-
-pub(crate) fn duplicate_key(key: &str) -> String {
-    format!("duplicate key `{}`", key.escape_debug())
 }
 
 #[cfg(test)]

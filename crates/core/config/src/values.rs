@@ -1,6 +1,5 @@
 //! The kinds of values that files have, and their limits.
 
-use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -11,9 +10,9 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::VariantNames;
 
-use crate::any_case::refused;
+pub(crate) use devices::file_values::Entries;
+
 use crate::closest::closest;
-use crate::document::duplicate_key;
 
 /// The maximum number of replicas of a device.
 pub const MAX_MULTITENANCY: u64 = 1024;
@@ -88,19 +87,6 @@ pub(crate) fn positive<const MIN: u64, const MAX: u64>(number: Number<MIN, MAX>)
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Text of at least one character.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
-#[serde(try_from = "String")]
-pub(crate) struct NonEmpty(pub(crate) String);
-
-impl TryFrom<String> for NonEmpty {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        if text.is_empty() { Err("expected text, found an empty text") } else { Ok(NonEmpty(text)) }
-    }
-}
-
 /// One of a few values by its name, compared without ASCII case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Choice<T>(pub(crate) T);
@@ -109,14 +95,16 @@ impl<T: FromStr + VariantNames> FromStr for Choice<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Choice).map_err(|_| {
-            let names = T::VARIANTS.iter().copied();
-            let what = format!("expected one of {}, found {text:?}", T::VARIANTS.join(", "));
-            match closest(text, names) {
-                Some(name) => format!("{what}; did you mean `{name}`?"),
-                None => what,
-            }
-        })
+        text.parse().map(Choice).map_err(|_| one_of(T::VARIANTS, text))
+    }
+}
+
+/// The message for text that is none of these names.
+pub(crate) fn one_of(names: &[&str], text: &str) -> String {
+    let what = format!("expected one of {}, found {text:?}", names.join(", "));
+    match closest(text, names.iter().copied()) {
+        Some(name) => format!("{what}; did you mean `{name}`?"),
+        None => what,
     }
 }
 
@@ -126,60 +114,8 @@ impl<T: Display> Display for Choice<T> {
     }
 }
 
-/// The entries of a mapping whose keys are data. Two keys that differ only in case are an error,
-/// since what they name on Windows is the same.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Entries<K, V>(pub(crate) BTreeMap<K, V>);
-
-impl<K, V> Default for Entries<K, V> {
-    fn default() -> Self {
-        Entries(BTreeMap::new())
-    }
-}
-
-impl<'de, K: FromStr<Err: Display> + Ord, V: Deserialize<'de>> Deserialize<'de> for Entries<K, V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntriesVisitor(PhantomData))
-    }
-}
-
-struct EntriesVisitor<K, V>(PhantomData<(K, V)>);
-
-impl<'de, K: FromStr<Err: Display> + Ord, V: Deserialize<'de>> Visitor<'de>
-    for EntriesVisitor<K, V>
-{
-    type Value = Entries<K, V>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a mapping")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries = BTreeMap::new();
-        let mut seen = HashSet::new();
-        while let Some(text) = map.next_key::<String>()? {
-            let key = text.parse().map_err(|error: K::Err| refused(&error.to_string()))?;
-            if !seen.insert(text.to_lowercase()) {
-                return Err(refused(&duplicate_key(&text)));
-            }
-            if entries.insert(key, map.next_value()?).is_some() {
-                let key = text.escape_debug();
-                return Err(refused(&format!("`{key}` is another name of an earlier key")));
-            }
-        }
-        Ok(Entries(entries))
-    }
-}
-
-impl<K: Display, V: Serialize> Serialize for Entries<K, V> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, value)| (key.to_string(), value)))
-    }
-}
-
 /// One text, or a list or mapping of several.
-#[derive(Serialize, Clone, PartialEq, Debug)]
-#[serde(untagged)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum TextOr<T> {
     /// A text.
     Text(String),

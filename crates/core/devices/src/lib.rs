@@ -63,6 +63,7 @@ pub use set::device_set::{
 pub use set::held_devices::HeldDevices;
 pub use set::reset_history::ResetHistory;
 pub use text::error_chain::error_chain;
+pub use text::file_values;
 pub use text::parse::ParseError;
 pub use text::paths::{FileName, PathError, StorePath};
 pub use text::printable;

@@ -2,6 +2,7 @@
 
 pub(crate) mod case_folding;
 pub(crate) mod error_chain;
+pub mod file_values;
 pub(crate) mod parse;
 pub(crate) mod paths;
 pub mod printable;

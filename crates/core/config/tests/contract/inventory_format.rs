@@ -82,6 +82,20 @@ fn optional_keys_have_defaults() {
 }
 
 #[test]
+fn a_key_without_a_value_counts_as_left_out() {
+    let sections = "\
+host: {platform: , product: , build: , hcsSchemas: , wow64: , container: , systemRoot: }
+node: {hcsError: , containerd: , kubelet: , nvml: }
+adapters:
+";
+    let text = SMALLEST
+        .replace("adapters:\n", sections)
+        .replace("{path: 'C:\\x'}", "{path: 'C:\\x', files: }")
+        .replace("{id: 'PCI\\X\\1'}", "{id: 'PCI\\X\\1', driverKey: , driverDate: , numaNode: }");
+    assert_eq!(parse("f.yaml", text).unwrap(), parse("f.yaml", SMALLEST).unwrap());
+}
+
+#[test]
 fn json_with_tabs_and_escapes_is_read() {
     let json = "{\n\t\"schema\": \"directx-inventory/v1\",\n\t\"adapters\": [{\n\t\t\"luid\": -5,\n\t\t\
                 \"attributes\": [\"npu\"],\n\t\t\"hardware\": true,\n\t\t\

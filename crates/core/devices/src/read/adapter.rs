@@ -7,19 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_saphyr::Commented;
 use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
 use crate::Platform;
 use crate::read::driver_date::DriverDate;
 use crate::text::case_folding::fold_case;
+use crate::text::file_values::{Entries, filled, is_default, named_value, on_one_line, text_value};
 use crate::text::parse::parse_decimals;
 use crate::text::text_newtype::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver
 /// upgrade and disable/enable, so it never names a device across refreshes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Luid(pub i64);
 
 impl fmt::Display for Luid {
@@ -78,13 +81,16 @@ pub enum Attribute {
     MediaAccelerator = 1 << 8,
 }
 
+named_value!(Attribute);
+
 impl Attribute {
     /// Every attribute.
     pub const ALL: &'static [Attribute] = <Attribute as VariantArray>::VARIANTS;
 }
 
 /// The set of attributes under which `DXCore` lists an adapter.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<Attribute>", into = "Vec<Attribute>")]
 pub struct Attributes(u16);
 
 impl Attributes {
@@ -120,22 +126,50 @@ impl FromIterator<Attribute> for Attributes {
     }
 }
 
+impl From<Vec<Attribute>> for Attributes {
+    fn from(attributes: Vec<Attribute>) -> Self {
+        attributes.into_iter().collect()
+    }
+}
+
+impl From<Attributes> for Vec<Attribute> {
+    fn from(attributes: Attributes) -> Self {
+        attributes.iter().collect()
+    }
+}
+
 /// `DXCore`'s `HardwareID`: the PCI numbers for a PCI device.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HardwareId {
     /// PCI vendor ID, or a four-letter ACPI vendor ID.
+    #[serde(serialize_with = "with_hex::<4, _>")]
     pub vendor: u32,
     /// PCI device ID.
+    #[serde(serialize_with = "with_hex::<4, _>")]
     pub device: u32,
     /// PCI subsystem ID (subsystem device in the high, subsystem vendor in the low 16 bits).
+    #[serde(default, serialize_with = "with_hex::<8, _>")]
     pub subsystem: u32,
     /// PCI revision.
+    #[serde(default, serialize_with = "with_hex::<2, _>")]
     pub revision: u32,
+}
+
+/// A number with its hexadecimal spelling as a comment, since serde has no hexadecimal numbers.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn with_hex<const DIGITS: usize, S: Serializer>(
+    number: &u32,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    Commented(*number, format!("0x{number:0DIGITS$X}")).serialize(serializer)
 }
 
 /// A driver's version: four 16-bit parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DriverVersion(pub u64);
+
+text_value!(DriverVersion);
 
 impl fmt::Display for DriverVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,62 +191,90 @@ impl FromStr for DriverVersion {
 }
 
 /// One adapter as its host reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Adapter {
     /// Connects the `DXCore` adapter to its `PnP` device.
     pub luid: Luid,
     /// The attributes under which `DXCore` lists the adapter.
+    #[serde(serialize_with = "on_one_line")]
     pub attributes: Attributes,
     /// `IsHardware`; false for a software rasterizer, such as the Basic Render Driver.
     pub hardware: bool,
     /// `IsIntegrated`: built into the processor, with the processor's memory.
+    #[serde(default)]
     pub integrated: bool,
     /// `IsDetachable`: can be removed while the host runs, such as an external GPU.
+    #[serde(default)]
     pub detachable: bool,
     /// `HardwareID`.
     pub hardware_id: HardwareId,
     /// `DriverDescription`; for display only.
+    #[serde(default)]
     pub driver_description: String,
     /// `DriverVersion`, if the driver reports one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<DriverVersion>,
     /// `DedicatedAdapterMemory` in MiB, rounded down, if the driver reports it.
+    #[serde(rename = "dedicatedMemoryMiB", skip_serializing_if = "Option::is_none")]
     pub dedicated_memory_mib: Option<u64>,
     /// The `PnP` device with the adapter's LUID, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pnp: Option<PnpDevice>,
     /// The driver's folder and the files that the registry names in it, if it was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_store: Option<DriverStore>,
 }
 
 /// The `PnP` device of an adapter.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PnpDevice {
     /// Device instance ID.
     pub id: PnpId,
     /// `DEVPKEY_Device_FriendlyName`, else `DEVPKEY_Device_DeviceDesc`.
+    #[serde(default)]
     pub description: String,
     /// `DEVPKEY_Device_Manufacturer`; free text, for display only.
+    #[serde(default)]
     pub manufacturer: String,
     /// `DEVPKEY_Device_Driver`, if a driver is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_key: Option<DriverKey>,
     /// `DEVPKEY_Device_DriverDate`; for display only.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_date: Option<DriverDate>,
     /// `DEVPKEY_Device_LocationPaths`; the first one assigns the device to containers.
+    #[serde(default, serialize_with = "on_one_line")]
     pub location_paths: Vec<LocationPath>,
     /// `DEVPKEY_Device_Numa_Node`, if firmware reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u32>,
     /// `DEVPKEY_Device_ProblemCode`; 0 means that the device works.
+    #[serde(default)]
     pub problem_code: u32,
 }
 
 /// The driver's folder in the driver store and the registry's `CopyToVm` entries.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DriverStore {
     /// Absolute Windows path of the folder.
+    #[serde(deserialize_with = "filled")]
     pub path: String,
     /// The files in the folder.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub files: StoreFiles,
     /// `CopyToVm*` key → value name → value.
+    #[serde(default, deserialize_with = "copy_to_vm")]
     pub copy_to_vm: BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>,
+}
+
+fn copy_to_vm<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>, D::Error> {
+    let keys = Entries::<CopyToVmKey, Entries<String, CopyToVmValue>>::deserialize(deserializer)?;
+    Ok(keys.0.into_iter().map(|(key, values)| (key, values.0)).collect())
 }
 
 impl DriverStore {
@@ -225,14 +287,23 @@ impl DriverStore {
 }
 
 /// What is known about the files in a driver store folder.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Option<BTreeSet<String>>", untagged)]
 pub enum StoreFiles {
     /// An inventory that does not list files: every named file counts as existing.
+    #[default]
     EveryNamed,
     /// The folder's files according to an inventory, as relative paths.
     Listed(BTreeSet<String>),
-    /// A live host: the disk must be checked.
+    /// A live host: the disk must be checked. An inventory cannot contain this.
+    #[serde(skip_serializing)]
     OnDisk,
+}
+
+impl From<Option<BTreeSet<String>>> for StoreFiles {
+    fn from(listed: Option<BTreeSet<String>>) -> Self {
+        listed.map_or(StoreFiles::EveryNamed, StoreFiles::Listed)
+    }
 }
 
 impl StoreFiles {

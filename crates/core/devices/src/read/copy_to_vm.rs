@@ -3,9 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use strum::{Display, EnumString, VariantArray};
 
 use crate::ParseError;
+use crate::text::file_values::{on_one_line, printed_value};
 
 /// One of the four `CopyToVm*` key names, in the order in which their files take destinations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumString, VariantArray)]
@@ -41,6 +45,8 @@ pub struct CopyToVmKey {
     pub subkey: Option<String>,
 }
 
+printed_value!(CopyToVmKey);
+
 impl fmt::Display for CopyToVmKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subkey {
@@ -73,12 +79,39 @@ fn not_a_key(text: &str) -> ParseError {
 }
 
 /// The data of one value below a `CopyToVm*` key, as stored in the registry.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
 pub enum CopyToVmValue {
     /// `REG_MULTI_SZ`: source and optional destination.
-    Multi(Vec<String>),
+    Multi(#[serde(serialize_with = "on_one_line")] Vec<String>),
     /// `REG_SZ`: source.
     Single(String),
+}
+
+impl<'de> Deserialize<'de> for CopyToVmValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CopyToVmValueVisitor)
+    }
+}
+
+/// serde's derived code for `untagged` reads a value before it knows the type. A number in a list
+/// would then not count as text, and an error would not name the place in the list.
+struct CopyToVmValueVisitor;
+
+impl<'de> Visitor<'de> for CopyToVmValueVisitor {
+    type Value = CopyToVmValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or several texts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<CopyToVmValue, E> {
+        Ok(CopyToVmValue::Single(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<CopyToVmValue, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list)).map(CopyToVmValue::Multi)
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
+use crate::text::file_values::text_value;
 use crate::text::parse::parse_decimals;
 
 /// 100 ns units in a day.
@@ -16,6 +17,8 @@ pub struct DriverDate {
     /// Days since 1601-01-01.
     days: u64,
 }
+
+text_value!(DriverDate);
 
 impl DriverDate {
     /// Converts a `FILETIME`: units of 100 ns since 1601-01-01, UTC.

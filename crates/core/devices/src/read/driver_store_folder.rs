@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::ParseError;
 use crate::text::case_folding::fold_case;
+use crate::text::file_values::text_value;
 use crate::text::paths::check_component;
 use crate::text::printable::printable;
 use crate::text::text_newtype::text;
@@ -22,6 +23,7 @@ const REPOSITORIES: [&str; 2] =
 pub struct SystemRoot(String);
 
 text!(SystemRoot);
+text_value!(SystemRoot);
 
 impl Default for SystemRoot {
     fn default() -> SystemRoot {

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
+use crate::text::file_values::{is_default, named_value, on_one_line, or_default, text_value};
 use crate::text::parse::parse_decimals;
 use crate::{StoreFolderError, SystemRoot, check_store_folder};
 
@@ -21,6 +23,8 @@ pub struct HostBuild {
     /// The update revision (UBR).
     pub revision: u32,
 }
+
+text_value!(HostBuild);
 
 impl fmt::Display for HostBuild {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +52,8 @@ pub struct HcsSchema {
     pub minor: u32,
 }
 
+text_value!(HcsSchema);
+
 impl fmt::Display for HcsSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
@@ -66,7 +72,8 @@ impl FromStr for HcsSchema {
 }
 
 /// Whether the host runs 32-bit programs, that is, has a `SysWOW64` folder.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
 pub enum Wow64 {
     /// The host runs 32-bit programs, as most hosts do.
     #[default]
@@ -74,6 +81,18 @@ pub enum Wow64 {
     /// The host does not run 32-bit programs: it is Nano Server, or Server Core with the feature
     /// removed.
     Absent,
+}
+
+impl From<bool> for Wow64 {
+    fn from(is_present: bool) -> Self {
+        if is_present { Wow64::Present } else { Wow64::Absent }
+    }
+}
+
+impl From<Wow64> for bool {
+    fn from(wow64: Wow64) -> Self {
+        wow64 == Wow64::Present
+    }
 }
 
 /// The kind of system whose containers get the devices.
@@ -90,30 +109,51 @@ pub enum Platform {
     LinuxDxg,
 }
 
+named_value!(Platform);
+
 /// What is known about the host. An inventory may contain none of it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct HostFacts {
     /// The kind of system.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub platform: Platform,
     /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// Display version such as `21H2` or `1809`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub display_version: Option<String>,
     /// The Windows build.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
     /// The highest schema of each major version that HCS supports, in the order of HCS.
+    #[serde(
+        deserialize_with = "or_default",
+        serialize_with = "on_one_line",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub hcs_schemas: Vec<HcsSchema>,
     /// Whether 32-bit runtime files can be mounted.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub wow64: Wow64,
     /// Whether discovery runs inside a container that is no `HostProcess` container. Windows exposes
     /// the host's driver folders there but not its registry, so no runtime files are known. This is
     /// not a failure.
+    #[serde(
+        rename = "container",
+        deserialize_with = "or_default",
+        skip_serializing_if = "is_default"
+    )]
     pub inside_container: bool,
     /// The Windows folder, which contains the driver store.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub system_root: SystemRoot,
     /// Whether its files are on the disk of this machine; false for an inventory.
+    #[serde(skip)]
     pub is_this_machine: bool,
     /// The folder with the files of `directx-visible`, while containers of this machine can get them.
+    #[serde(skip)]
     pub launcher_folder: Option<String>,
 }
 

@@ -4,27 +4,35 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
+use crate::text::file_values::{filled_option, named_value, on_one_line, text_value};
 use crate::text::parse::parse_decimals;
 
 /// What is known about the software of a node. `None` means that nobody has looked for it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeSoftware {
     /// Why the Host Compute Service (HCS) reported no schemas; `None` also where it reported
     /// them.
+    #[serde(rename = "hcsError", skip_serializing_if = "Option::is_none")]
     pub hcs_failure: Option<HcsFailure>,
     /// The container runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub containerd: Option<Containerd>,
     /// The kubelet's program.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kubelet: Option<Program>,
     /// NVIDIA's management library.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nvml: Option<Nvml>,
 }
 
 /// Why the Host Compute Service reported no schemas.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HcsFailure {
     /// The kind of failure.
     pub kind: HcsFailureKind,
@@ -42,8 +50,11 @@ pub enum HcsFailureKind {
     Unresponsive,
 }
 
+named_value!(HcsFailureKind);
+
 /// A program of the node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "ProgramFile", into = "ProgramFile")]
 pub enum Program {
     /// The program is in none of these places; at least one was searched.
     NotFound(Vec<String>),
@@ -57,7 +68,8 @@ pub enum Program {
 }
 
 /// containerd.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "ProgramFile", into = "ProgramFile")]
 pub struct Containerd {
     /// Its program.
     pub program: Program,
@@ -67,7 +79,8 @@ pub struct Containerd {
 }
 
 /// NVIDIA's management library.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "NvmlFile", into = "NvmlFile")]
 pub struct Nvml {
     /// The path of the library; `None` where it is in none of the folders that NVIDIA documents.
     pub library: Option<String>,
@@ -76,7 +89,8 @@ pub struct Nvml {
 }
 
 /// A GPU as NVML reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct NvidiaGpu {
     /// NVML's index.
     pub index: u32,
@@ -88,6 +102,128 @@ pub struct NvidiaGpu {
     pub driver_model: String,
 }
 
+/// The keys of a [`Program`] and of [`Containerd`] in an inventory. Some of them exclude each other,
+/// which serde's derived code cannot express.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ProgramFile {
+    #[serde(default, deserialize_with = "filled_option", skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<ProgramVersion>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version_error: Option<String>,
+    /// Only containerd has this key.
+    #[serde(serialize_with = "on_one_line", skip_serializing_if = "Option::is_none")]
+    disabled_plugins: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_found_in: Option<Vec<String>>,
+}
+
+impl TryFrom<ProgramFile> for Program {
+    type Error = String;
+
+    fn try_from(file: ProgramFile) -> Result<Self, String> {
+        if file.disabled_plugins.is_some() {
+            return Err("unknown key `disabledPlugins`, which only containerd has".to_owned());
+        }
+        let has_version = file.version.is_some() || file.version_error.is_some();
+        match either(("path", file.path), ("notFoundIn", file.not_found_in))? {
+            Ok(path) => {
+                let version =
+                    either(("version", file.version), ("versionError", file.version_error))?;
+                Ok(Program::Found { path, version })
+            }
+            Err(_) if has_version => Err("the version of a program requires `path`".to_owned()),
+            Err(places) => Ok(Program::NotFound(places)),
+        }
+    }
+}
+
+impl From<Program> for ProgramFile {
+    fn from(program: Program) -> Self {
+        match program {
+            Program::NotFound(places) => {
+                ProgramFile { not_found_in: Some(places), ..ProgramFile::default() }
+            }
+            Program::Found { path, version } => {
+                let (version, version_error) = ok_or_error(version);
+                let path = Some(path);
+                ProgramFile { path, version, version_error, ..ProgramFile::default() }
+            }
+        }
+    }
+}
+
+impl TryFrom<ProgramFile> for Containerd {
+    type Error = String;
+
+    fn try_from(mut file: ProgramFile) -> Result<Self, String> {
+        let disabled_plugins = file.disabled_plugins.take();
+        match Program::try_from(file)? {
+            Program::NotFound(_) if disabled_plugins.is_some() => {
+                Err("`disabledPlugins` requires `path`".to_owned())
+            }
+            program => Ok(Containerd { program, disabled_plugins }),
+        }
+    }
+}
+
+impl From<Containerd> for ProgramFile {
+    fn from(containerd: Containerd) -> Self {
+        let Containerd { program, disabled_plugins } = containerd;
+        ProgramFile { disabled_plugins, ..program.into() }
+    }
+}
+
+/// The keys of [`Nvml`] in an inventory, of which two exclude each other.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NvmlFile {
+    #[serde(default, deserialize_with = "filled_option", skip_serializing_if = "Option::is_none")]
+    library: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpus: Option<Vec<NvidiaGpu>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpus_error: Option<String>,
+}
+
+impl TryFrom<NvmlFile> for Nvml {
+    type Error = String;
+
+    fn try_from(file: NvmlFile) -> Result<Self, String> {
+        let gpus = either(("gpus", file.gpus), ("gpusError", file.gpus_error))?;
+        Ok(Nvml { library: file.library, gpus })
+    }
+}
+
+impl From<Nvml> for NvmlFile {
+    fn from(nvml: Nvml) -> Self {
+        let (gpus, gpus_error) = ok_or_error(nvml.gpus);
+        NvmlFile { library: nvml.library, gpus, gpus_error }
+    }
+}
+
+/// The value of the first key or of the second one. Exactly one of them must have a value.
+fn either<T, E>(
+    (key, value): (&str, Option<T>),
+    (other_key, other): (&str, Option<E>),
+) -> Result<Result<T, E>, String> {
+    match (value, other) {
+        (Some(value), None) => Ok(Ok(value)),
+        (None, Some(other)) => Ok(Err(other)),
+        _ => Err(format!("expected either `{key}` or `{other_key}`")),
+    }
+}
+
+/// The values of the key for a result and of the key for its error.
+fn ok_or_error<T>(result: Result<T, String>) -> (Option<T>, Option<String>) {
+    match result {
+        Ok(value) => (Some(value), None),
+        Err(error) => (None, Some(error)),
+    }
+}
+
 /// The version of a program: its first three numbers, which compare, and its text with all
 /// that follows them (`-beta.1`, `+k3s1`).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,6 +231,8 @@ pub struct ProgramVersion {
     numbers: [u32; 3],
     text: String,
 }
+
+text_value!(ProgramVersion);
 
 impl ProgramVersion {
     /// The first word of `output` that is a version, such as in

@@ -20,7 +20,8 @@ macro_rules! text {
 }
 pub(crate) use text;
 
-/// Defines an identifier that holds text unchanged and compares it case-sensitively.
+/// Defines an identifier that holds text unchanged and compares it case-sensitively. In a file it is
+/// not empty.
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -34,7 +35,14 @@ macro_rules! string_id {
             }
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                crate::text::file_values::filled(deserializer).map(Self::new)
+            }
+        }
+
         crate::text::text_newtype::text!($name);
+        crate::text::file_values::printed_value!($name);
     };
 }
 pub(crate) use string_id;
