@@ -77,7 +77,6 @@ func get(t *testing.T, address string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Accept", accept)
 	client := http.Client{Timeout: waitLimit}
 	response, err := client.Do(request)
 	if err != nil {

@@ -15,14 +15,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-const (
-	// contentType is the text format of Prometheus.
-	contentType = "text/plain; version=0.0.4; charset=utf-8"
-	// accept is what Prometheus 3 requests: it prefers OpenMetrics.
-	accept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6," +
-		"application/openmetrics-text;version=0.0.1;q=0.5," +
-		"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
-)
+// contentType is OpenMetrics 1.0.
+const contentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 // exposition is what Prometheus understood.
 type exposition struct {
@@ -74,7 +68,7 @@ func parse(body []byte) (exposition, error) {
 
 // family returns the metric family of a time series.
 func family(name string, kinds map[string]string) string {
-	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+	for _, suffix := range []string{"", "_total", "_bucket", "_sum", "_count"} {
 		if short, found := strings.CutSuffix(name, suffix); found && kinds[short] != "" {
 			return short
 		}
@@ -99,7 +93,7 @@ func (e exposition) names() []string {
 
 // The recorded text contains every metric: the tests of the crate compare it with the catalog.
 func TestPrometheusReadsEveryMetric(t *testing.T) {
-	const path = "../../../crates/application/daemon/tests/metrics/snapshots/metrics__scrape__prometheus.snap"
+	const path = "../../../crates/application/daemon/tests/metrics/snapshots/metrics__scrape__openmetrics.snap"
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +103,7 @@ func TestPrometheusReadsEveryMetric(t *testing.T) {
 		t.Fatalf("%s has no header", path)
 	}
 	read := mustParse(t, body)
-	if kind := read.kinds["directx_device_engine_busy_seconds_total"]; kind != "counter" {
+	if kind := read.kinds["directx_device_engine_busy_seconds"]; kind != "counter" {
 		t.Errorf("the engines' time is a %q", kind)
 	}
 }
@@ -129,14 +123,15 @@ func TestPrometheusReadsTheDaemon(t *testing.T) {
 
 // Without this, a parser that accepts everything would prove nothing.
 func TestDefectsAreFound(t *testing.T) {
-	const good = "# TYPE a gauge\n# HELP a Text.\na{b=\"c\"} 1\n"
+	const good = "# TYPE a gauge\n# HELP a Text.\na{b=\"c\"} 1\n# EOF\n"
 	mustParse(t, []byte(good))
 	for name, body := range map[string]string{
 		"a value that is none":  strings.Replace(good, "} 1", "} one", 1),
 		"an unescaped quote":    strings.Replace(good, "c", "c\"", 1),
 		"a type that is none":   strings.Replace(good, "gauge", "gouge", 1),
 		"no type":               strings.Replace(good, "# TYPE a", "# TYPE b", 1),
-		"two equal time series": good + "a{b=\"c\"} 2\n",
+		"two equal time series": strings.Replace(good, "# EOF", "a{b=\"c\"} 2\n# EOF", 1),
+		"no end":                strings.TrimSuffix(good, "# EOF\n"),
 	} {
 		if _, err := parse([]byte(body)); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -1,25 +1,25 @@
 //! `--listen`: metrics and a liveness probe over HTTP.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
-use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use command_line::Failure;
-use daemon::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
+use daemon::metrics::{CONTENT_TYPE, Metric, labels, render};
 use daemon::monitoring::{Answer, health, page, serve_pages, text};
 use http::StatusCode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
 use strum::VariantArray as _;
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
 pub(crate) const REQUESTS: Metric = Metric {
     name: "directx_feature_discovery_requests_total",
-    kind: MetricKind::Counter,
+    kind: MetricType::Counter,
     labels: &["purpose", "result"],
     help: "Requests to the API server, and changes of the node that it sent",
     source: "the program",
@@ -28,14 +28,16 @@ pub(crate) const REQUESTS: Metric = Metric {
 /// When it did the last time.
 pub(crate) const LAST_SUCCESS: Metric = Metric {
     name: "directx_feature_discovery_last_success_timestamp_seconds",
-    kind: MetricKind::Gauge,
+    kind: MetricType::Gauge,
     labels: &["purpose"],
     help: "When the API server last accepted a request for this purpose, in Unix time",
     source: "the program",
 };
 
 /// What requests are for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Purpose {
     Labels,
@@ -46,44 +48,54 @@ pub(crate) enum Purpose {
 }
 
 /// Counts requests. A clone counts into the same counters.
-#[derive(Clone)]
-pub(crate) struct Requests {
-    counts: Family<Labels, Counter>,
-    last_success: Family<Labels, Gauge<f64, AtomicU64>>,
+#[derive(Clone, Debug)]
+pub(crate) struct Requests(Arc<Mutex<BTreeMap<Purpose, Counts>>>);
+
+/// The requests for one purpose.
+#[derive(Clone, Copy, Default, Debug)]
+struct Counts {
+    successes: u64,
+    failures: u64,
+    /// In Unix time.
+    last_success: Option<f64>,
 }
 
 impl Requests {
     /// Every counter exists before the first request.
     pub(crate) fn new() -> Requests {
-        let requests = Requests { counts: Family::default(), last_success: Family::default() };
-        for &purpose in Purpose::VARIANTS {
-            drop(requests.count(purpose, "success"));
-            drop(requests.count(purpose, "failure"));
-        }
-        requests
+        let counts = Purpose::VARIANTS.iter().map(|purpose| (*purpose, Counts::default()));
+        Requests(Arc::new(Mutex::new(counts.collect())))
     }
 
-    fn count(&self, purpose: Purpose, result: &str) -> impl Deref<Target = Counter> {
-        let labels = labels(&[("purpose", purpose.into()), ("result", result)]);
-        self.counts.get_or_create(&labels)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Purpose, Counts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn succeeded(&self, purpose: Purpose) {
-        self.count(purpose, "success").inc();
-        let time = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64().floor();
-        self.last_success.get_or_create(&labels(&[("purpose", purpose.into())])).set(time);
+        let mut requests = self.lock();
+        let counts = requests.entry(purpose).or_default();
+        counts.successes += 1;
+        counts.last_success = Some(UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64().floor());
     }
 
     pub(crate) fn failed(&self, purpose: Purpose) {
-        self.count(purpose, "failure").inc();
+        self.lock().entry(purpose).or_default().failures += 1;
     }
+}
 
-    /// The text of a scrape.
-    pub(crate) fn render(&self) -> String {
-        let mut sheet = Sheet::default();
-        sheet.add(REQUESTS, self.counts.clone());
-        sheet.add(LAST_SUCCESS, self.last_success.clone());
-        sheet.render()
+impl Collector for Requests {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let requests = self.lock().clone();
+        let counts = requests.iter().flat_map(|(purpose, counts)| {
+            [("success", counts.successes), ("failure", counts.failures)].map(|(result, count)| {
+                (labels(&[("purpose", purpose.into()), ("result", result)]), count)
+            })
+        });
+        REQUESTS.encode_counters(&mut encoder, counts)?;
+        let last_successes = requests.iter().filter_map(|(purpose, counts)| {
+            Some((labels(&[("purpose", purpose.into())]), counts.last_success?))
+        });
+        LAST_SUCCESS.encode_gauges(&mut encoder, last_successes)
     }
 }
 
@@ -94,7 +106,7 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failu
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
         Box::pin(async move {
             match request.uri().path() {
-                "/metrics" => page(StatusCode::OK, CONTENT_TYPE, requests.render().into()),
+                "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),
                 "/healthz" => health(&event_loop).await,
                 _ => text(StatusCode::NOT_FOUND, "no such page\n"),
             }
@@ -111,7 +123,7 @@ mod tests {
     fn the_page_about_labels_lists_the_metrics() {
         let page = include_str!("../../../../docs/labels.md");
         for Metric { name, kind, labels, .. } in [REQUESTS, LAST_SUCCESS] {
-            let kind = format!("{kind:?}").to_lowercase();
+            let kind = kind.as_str();
             let row = format!("| `{name}` | {kind} | `{}` | ", labels.join("`, `"));
             assert!(page.contains(&row), "docs/labels.md needs the row {row}");
         }
@@ -122,9 +134,9 @@ mod tests {
         let requests = Requests::new();
         requests.succeeded(Purpose::Condition);
         requests.clone().failed(Purpose::Watch);
-        let text = requests.render();
+        let text = render(requests);
         for line in [
-            "# TYPE directx_feature_discovery_requests_total counter",
+            "# TYPE directx_feature_discovery_requests counter",
             r#"directx_feature_discovery_requests_total{purpose="condition",result="success"} 1"#,
             r#"directx_feature_discovery_requests_total{purpose="watch",result="failure"} 1"#,
             r#"directx_feature_discovery_requests_total{purpose="labels",result="failure"} 0"#,

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -94,21 +95,22 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
     let holders: Vec<Holder> = resource.replicas().map(holder).collect();
     let metrics = PluginMetrics::default();
     metrics.add_resource(&name);
-    let scrape = Scrape {
-        host_name: "node",
+    let scrape = Arc::new(Scrape {
+        metrics,
+        host_name: "node".to_owned(),
         version: "0.0.0",
-        devices: &set,
-        telemetry: Some((&telemetry, Duration::from_millis(250))),
-        holders: Some(&holders),
-        processes: &[],
-        readiness: &device_plugin::Readiness::default(),
-        reloads: &ReloadStatus::default(),
+        devices: Arc::new(set),
+        telemetry: Some((Arc::new(telemetry), Duration::from_millis(250))),
+        holders,
+        processes: Vec::new(),
+        readiness: device_plugin::Readiness::default(),
+        reloads: ReloadStatus::default(),
         log_lines_dropped: 0,
-        readings: &[],
-    };
+        readings: Vec::new(),
+    });
     let text = || {
         let started = Instant::now();
-        black_box(render(&metrics, &scrape));
+        black_box(render(Arc::clone(&scrape)));
         milliseconds(started.elapsed())
     };
     Ok((0..effort.times(100)).map(|_| text()).collect())

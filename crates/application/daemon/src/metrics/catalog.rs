@@ -1,29 +1,20 @@
 //! Every metric: its name, type, labels and description.
 
+use prometheus_client::metrics::MetricType;
+
 /// One metric.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// The name, with the suffix `_total` of a counter.
     pub name: &'static str,
     /// The type.
-    pub kind: MetricKind,
+    pub kind: MetricType,
     /// The labels.
     pub labels: &'static [&'static str],
     /// One phrase for the help text, without a period.
     pub help: &'static str,
     /// Where the value comes from, for the documentation.
     pub source: &'static str,
-}
-
-/// The types of metrics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MetricKind {
-    /// The value only grows while the daemon runs.
-    Counter,
-    /// The value grows and shrinks.
-    Gauge,
-    /// The values are counted by size.
-    Histogram,
 }
 
 /// The labels of a device and those of the only container that holds it, before labels of a metric.
@@ -49,7 +40,7 @@ pub const DEVICE_LABELS: &[&str] = device_labels!();
 macro_rules! metrics {
     ($($constant:ident = $kind:ident $name:literal $labels:expr, $help:literal, $source:literal;)*) => {
         $(pub(crate) const $constant: Metric = Metric {
-            name: $name, kind: MetricKind::$kind, labels: $labels, help: $help, source: $source,
+            name: $name, kind: MetricType::$kind, labels: $labels, help: $help, source: $source,
         };)*
         /// Every metric, in the order of the documentation.
         pub const METRICS: &[Metric] = &[$($constant),*];
@@ -148,8 +139,9 @@ mod tests {
         let names: BTreeSet<&str> = METRICS.iter().map(|m| m.name).collect();
         assert_eq!(names.len(), METRICS.len());
         for Metric { name, kind, help, .. } in METRICS {
-            assert_eq!(name.ends_with("_total"), *kind == MetricKind::Counter, "{name}");
-            assert!(!help.ends_with('.'), "{name}: the client adds a period");
+            let is_counter = matches!(kind, MetricType::Counter);
+            assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+            assert!(!help.ends_with('.'), "{name}: the text has a period after it");
             let words = name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
             assert!(words && name.starts_with("directx_"), "{name}");
         }

@@ -5,10 +5,13 @@
 //! belong to none of them. Who holds a replica is in `directx_device_allocated_replicas`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use devices::{Device, EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
+use prometheus_client::encoding::DescriptorEncoder;
+use win32::container_processes::ContainerProcess;
 
-use crate::metrics::{Holder, Labels, Scrape, Sheet, catalog, labels};
+use crate::metrics::{Holder, Labels, Scrape, catalog, labels};
 
 /// Namespace, pod and container.
 type Container<'a> = (&'a str, &'a str, &'a str);
@@ -29,35 +32,43 @@ struct Measured<'a> {
     telemetry: Option<&'a Telemetry>,
 }
 
-/// Adds the metrics of every device and of the processes of containers.
-pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
+/// Writes the metrics of every device and of the processes of containers.
+pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, scrape: &Scrape) -> fmt::Result {
     let devices = measured(scrape);
-    sheet.gauges(catalog::DEVICE_INFO, devices.iter().map(|d| (d.info(), 1.0)));
+    catalog::DEVICE_INFO.encode_gauges(encoder, devices.iter().map(|d| (d.info(), 1.0)))?;
     let once: Vec<&Measured<'_>> = devices.iter().filter(|device| !device.repeated).collect();
-    sheet.gauges(catalog::DEVICE_HEALTHY, once.iter().map(|d| d.health()));
+    catalog::DEVICE_HEALTHY.encode_gauges(encoder, once.iter().map(|d| d.health()))?;
     let replicas = devices
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
-    sheet.gauges(catalog::DEVICE_REPLICAS, replicas);
-    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(|d| d.held(|_| true)));
-    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(|d| d.held(|h| h.outdated)));
-    add_telemetry(sheet, &once);
-    add_pods(sheet, scrape.holders.unwrap_or_default());
-    let processes = scrape.processes.iter().map(|process| {
-        let id = process.process_id.to_string();
-        let pairs = [
-            ("process_id", id.as_str()),
-            ("namespace", &process.name.namespace),
-            ("pod", &process.name.pod),
-            ("container", &process.name.container),
-            ("container_id", &process.container_id),
-        ];
-        (labels(&pairs), 1.0)
-    });
-    sheet.gauges(catalog::PROCESS_INFO, processes);
+    catalog::DEVICE_REPLICAS.encode_gauges(encoder, replicas)?;
+    let held = devices.iter().flat_map(|d| d.held(|_| true));
+    catalog::DEVICE_ALLOCATED.encode_gauges(encoder, held)?;
+    let outdated = devices.iter().flat_map(|d| d.held(|holder| holder.outdated));
+    catalog::DEVICE_OUTDATED.encode_gauges(encoder, outdated)?;
+    encode_telemetry(encoder, &once)?;
+    encode_pods(encoder, &scrape.holders)?;
+    encode_processes(encoder, &scrape.processes)
 }
 
-fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
+fn encode_telemetry(encoder: &mut DescriptorEncoder<'_>, devices: &[&Measured<'_>]) -> fmt::Result {
+    catalog::DEVICE_ENGINE.encode_counters(encoder, devices.iter().flat_map(|d| d.engines()))?;
+    let used = devices.iter().flat_map(|d| d.memory(|memory| Some(memory.used_bytes)));
+    catalog::DEVICE_MEMORY_USED.encode_gauges(encoder, used)?;
+    let budget = devices.iter().flat_map(|d| d.memory(|memory| memory.budget_bytes));
+    catalog::DEVICE_MEMORY_BUDGET.encode_gauges(encoder, budget)?;
+    let temperature = devices.iter().filter_map(|d| d.value(|t| t.temperature_celsius));
+    catalog::DEVICE_TEMPERATURE.encode_gauges(encoder, temperature)?;
+    let power = devices.iter().filter_map(|d| d.value(|t| Some(t.power_percent? / 100.0)));
+    catalog::DEVICE_POWER.encode_gauges(encoder, power)?;
+    let fan = devices.iter().filter_map(|d| d.value(|t| t.fan_rpm.map(f64::from)));
+    catalog::DEVICE_FAN.encode_gauges(encoder, fan)?;
+    catalog::DEVICE_CLOCK.encode_gauges(encoder, devices.iter().flat_map(|d| d.clocks()))?;
+    let resets = devices.iter().filter_map(|d| d.value(|t| t.resets));
+    catalog::DEVICE_RESETS.encode_counters(encoder, resets)
+}
+
+fn encode_pods(encoder: &mut DescriptorEncoder<'_>, holders: &[Holder]) -> fmt::Result {
     let pods: BTreeSet<_> = holders
         .iter()
         .filter_map(|holder| {
@@ -65,34 +76,38 @@ fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
             Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
         })
         .collect();
-    sheet.gauges(catalog::POD_INFO, pods.iter().map(|pod| (labels(pod), 1.0)));
+    catalog::POD_INFO.encode_gauges(encoder, pods.iter().map(|pod| (labels(pod), 1.0)))
 }
 
-fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
-    sheet.seconds(catalog::DEVICE_ENGINE, devices.iter().flat_map(|d| d.engines()));
-    let used = devices.iter().flat_map(|d| d.memory(|memory| Some(memory.used_bytes)));
-    sheet.gauges(catalog::DEVICE_MEMORY_USED, used);
-    let budget = devices.iter().flat_map(|d| d.memory(|memory| memory.budget_bytes));
-    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, budget);
-    let temperature = devices.iter().filter_map(|d| d.value(|t| t.temperature_celsius));
-    sheet.gauges(catalog::DEVICE_TEMPERATURE, temperature);
-    let power = devices.iter().filter_map(|d| d.value(|t| Some(t.power_percent? / 100.0)));
-    sheet.gauges(catalog::DEVICE_POWER, power);
-    let fan = devices.iter().filter_map(|d| d.value(|t| t.fan_rpm.map(f64::from)));
-    sheet.gauges(catalog::DEVICE_FAN, fan);
-    sheet.gauges(catalog::DEVICE_CLOCK, devices.iter().flat_map(|d| d.clocks()));
-    let resets = devices.iter().filter_map(|d| d.value(|t| t.resets));
-    sheet.counters(catalog::DEVICE_RESETS, resets);
+/// Writes the processes in an order that does not depend on Windows.
+fn encode_processes(
+    encoder: &mut DescriptorEncoder<'_>,
+    processes: &[ContainerProcess],
+) -> fmt::Result {
+    let processes: BTreeSet<Labels> = processes
+        .iter()
+        .map(|process| {
+            labels(&[
+                ("process_id", &process.process_id.to_string()),
+                ("namespace", &process.name.namespace),
+                ("pod", &process.name.pod),
+                ("container", &process.name.container),
+                ("container_id", &process.container_id),
+            ])
+        })
+        .collect();
+    catalog::PROCESS_INFO.encode_gauges(encoder, processes.into_iter().map(|labels| (labels, 1.0)))
 }
 
 /// The devices of all resources. A device has the same number in every resource.
-fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
-    let holders: BTreeSet<&Holder> = scrape.holders.unwrap_or_default().iter().collect();
+fn measured(scrape: &Scrape) -> Vec<Measured<'_>> {
+    let holders: BTreeSet<&Holder> = scrape.holders.iter().collect();
     let mut held: HashMap<&str, Vec<&Holder>> = HashMap::new();
     for holder in holders {
         let Some((device, _replica)) = holder.replica.rsplit_once('\\') else { continue };
         held.entry(device).or_default().push(holder);
     }
+    let telemetry = scrape.telemetry.as_ref().map(|(values, _age)| values);
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
     let mut devices = Vec::new();
     for resource in &scrape.devices.resources {
@@ -100,7 +115,7 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
             let device = &*entry.device;
             let next = numbers.len();
             let number = *numbers.entry(&device.id).or_insert(next);
-            let identity = identity(number, device, scrape.host_name);
+            let identity = identity(number, device, &scrape.host_name);
             let holders = held.get(device.id.as_str()).cloned().unwrap_or_default();
             devices.push(Measured {
                 entry,
@@ -110,7 +125,7 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
                 identity,
                 holders,
                 repeated: number < next,
-                telemetry: scrape.telemetry.and_then(|(values, _)| values.get(&device.luid)),
+                telemetry: telemetry.and_then(|values| values.get(&device.luid)),
             });
         }
     }

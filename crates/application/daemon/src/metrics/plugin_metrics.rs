@@ -1,12 +1,11 @@
 //! What the daemon counts while it runs. The counters can be shared between threads.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
-
-use crate::metrics::sheet::{Labels, labels};
 
 /// Bounds for an Allocate call, in seconds: it takes 50 µs, or longer if files must be checked on
 /// a slow disk.
@@ -35,25 +34,40 @@ pub const REFUSAL_REASONS: [&str; 11] = [
 /// The counters. A clone counts into the same ones.
 #[derive(Clone, Debug)]
 pub struct PluginMetrics {
-    pub(crate) allocations: Family<Labels, Counter>,
-    pub(crate) refusals: Family<Labels, Counter>,
-    pub(crate) allocate_seconds: Family<Labels, Histogram, fn() -> Histogram>,
-    pub(crate) list_updates: Family<Labels, Counter>,
+    resources: Arc<Mutex<BTreeMap<String, ResourceCounts>>>,
     /// The time of each read of the host that succeeded.
     pub discovery_seconds: Histogram,
     /// The reads of the host that failed.
     pub discovery_failures: Counter,
 }
 
+/// What is counted for each resource.
+#[derive(Clone, Debug)]
+pub(crate) struct ResourceCounts {
+    pub(crate) allocations: u64,
+    /// The refusals by their reason.
+    pub(crate) refusals: BTreeMap<&'static str, u64>,
+    pub(crate) allocate_seconds: Histogram,
+    pub(crate) list_updates: u64,
+}
+
 impl Default for PluginMetrics {
     fn default() -> Self {
         PluginMetrics {
-            allocations: Family::default(),
-            refusals: Family::default(),
-            allocate_seconds: Family::new_with_constructor(|| Histogram::new(ALLOCATE_BOUNDS)),
-            list_updates: Family::default(),
+            resources: Arc::default(),
             discovery_seconds: Histogram::new(DISCOVERY_BOUNDS),
             discovery_failures: Counter::default(),
+        }
+    }
+}
+
+impl Default for ResourceCounts {
+    fn default() -> Self {
+        ResourceCounts {
+            allocations: 0,
+            refusals: REFUSAL_REASONS.map(|reason| (reason, 0)).into(),
+            allocate_seconds: Histogram::new(ALLOCATE_BOUNDS),
+            list_updates: 0,
         }
     }
 }
@@ -61,24 +75,12 @@ impl Default for PluginMetrics {
 impl PluginMetrics {
     /// Creates the time series of a resource, so that they exist before the first event.
     pub fn add_resource(&self, resource: &str) {
-        let label = label(resource);
-        for reason in REFUSAL_REASONS {
-            drop(self.refusals.get_or_create(&refusal(resource, reason)));
-        }
-        drop(self.allocations.get_or_create(&label));
-        drop(self.allocate_seconds.get_or_create(&label));
-        drop(self.list_updates.get_or_create(&label));
+        self.lock().entry(resource.to_owned()).or_default();
     }
 
     /// Removes the time series of a resource that the daemon no longer advertises.
     pub fn remove_resource(&self, resource: &str) {
-        let label = label(resource);
-        self.allocations.remove(&label);
-        self.allocate_seconds.remove(&label);
-        self.list_updates.remove(&label);
-        for reason in REFUSAL_REASONS {
-            self.refusals.remove(&refusal(resource, reason));
-        }
+        self.lock().remove(resource);
     }
 
     /// Counts the answer to an Allocate call for one container: an allocation, or the reason of
@@ -89,27 +91,32 @@ impl PluginMetrics {
         outcome: Result<(), &'static str>,
         duration: Duration,
     ) {
-        let label = label(resource);
-        self.allocate_seconds.get_or_create(&label).observe(duration.as_secs_f64());
+        let mut resources = self.lock();
+        // A call may end after its resource was removed.
+        let Some(counts) = resources.get_mut(resource) else { return };
+        counts.allocate_seconds.observe(duration.as_secs_f64());
         match outcome {
-            Ok(()) => _ = self.allocations.get_or_create(&label).inc(),
+            Ok(()) => counts.allocations += 1,
             Err(reason) => {
                 debug_assert!(REFUSAL_REASONS.contains(&reason), "{reason}");
-                self.refusals.get_or_create(&refusal(resource, reason)).inc();
+                *counts.refusals.entry(reason).or_default() += 1;
             }
         }
     }
 
     /// Counts a change of a device list.
     pub fn list_updated(&self, resource: &str) {
-        self.list_updates.get_or_create(&label(resource)).inc();
+        if let Some(counts) = self.lock().get_mut(resource) {
+            counts.list_updates += 1;
+        }
     }
-}
 
-fn label(resource: &str) -> Labels {
-    labels(&[("resource", resource)])
-}
+    /// What was counted for each resource. It is a copy, so that no call waits for a scrape.
+    pub(crate) fn resources(&self) -> BTreeMap<String, ResourceCounts> {
+        self.lock().clone()
+    }
 
-fn refusal(resource: &str, reason: &str) -> Labels {
-    labels(&[("resource", resource), ("reason", reason)])
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ResourceCounts>> {
+        self.resources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -40,8 +40,8 @@ impl Sources {
         let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
-        let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
-        let containers = holders.iter().flatten().map(|holder| ContainerName {
+        let holders = pods.map(|pods| self.holders(&pods, &own, &devices)).unwrap_or_default();
+        let containers = holders.iter().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
             container: holder.container.clone(),
@@ -50,22 +50,21 @@ impl Sources {
             self.processes.current(containers.collect()),
             self.telemetry.get(devices.luids().into_iter().collect()),
         );
-        // The status of reloads and resources is copied, so that whoever changes it does not wait
-        // for the text.
-        let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
-        let scrape = Scrape {
-            host_name: &self.host_name,
+        let reloads = self.reloads.borrow().clone();
+        let readiness = self.readiness.borrow().clone();
+        render(Scrape {
+            metrics: self.devices.metrics.clone(),
+            host_name: self.host_name.clone(),
             version: env!("CARGO_PKG_VERSION"),
-            devices: &devices,
-            telemetry: telemetry.as_ref().map(|(values, age)| (&**values, *age)),
-            holders: holders.as_deref(),
-            processes: &processes,
-            readiness: &readiness,
-            reloads: &reloads,
+            devices,
+            telemetry,
+            holders,
+            processes,
+            readiness,
+            reloads,
             log_lines_dropped: output::dropped_lines(),
-            readings: &self.readings().await,
-        };
-        render(&self.devices.metrics, &scrape)
+            readings: self.readings().await,
+        })
     }
 
     /// The replicas of `own` resources that containers hold.

@@ -271,7 +271,6 @@ mod tests {
     use super::*;
     use crate::configuration;
     use crate::logging::test_log::Log;
-    use crate::metrics;
     use crate::node_devices::NodeDevices;
 
     /// The resources that a recorded host advertises under `config`.
@@ -363,8 +362,8 @@ mod tests {
         assert!(refused.message().contains("directx-dxg.json"), "{refused}");
         assert_eq!(allocate(r"PCI\GONE\0").unwrap_err().code(), Code::NotFound);
         for reason in ["no_cdi_specification", "unknown_device"] {
-            let labels = metrics::labels(&[("resource", resource.name()), ("reason", reason)]);
-            assert_eq!(published.metrics.refusals.get_or_create(&labels).get(), 1, "{reason}");
+            let counted = published.metrics.resources();
+            assert_eq!(counted[resource.name()].refusals[reason], 1, "{reason}");
         }
     }
 

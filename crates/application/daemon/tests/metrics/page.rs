@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use daemon::metrics::{DEVICE_LABELS, METRICS};
+use daemon::metrics::{DEVICE_LABELS, METRICS, Metric};
 
 const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs: UPDATE_REFERENCE=1 cargo test -p daemon --test metrics -->\n";
 
@@ -25,8 +25,8 @@ fn table() -> String {
         };
         let own = own.join(", ");
         let and = if common.is_empty() || own.is_empty() { "" } else { "; " };
-        let (name, kind) = (metric.name, format!("{:?}", metric.kind).to_lowercase());
-        let (help, source) = (metric.help, metric.source);
+        let Metric { name, kind, help, source, .. } = metric;
+        let kind = kind.as_str();
         writeln!(table, "| `{name}` | {kind} | {help} | {common}{and}{own} | {source} |").unwrap();
     }
     table

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::configuration::ReloadStatus;
-use daemon::metrics::{Holder, METRICS, PluginMetrics, Scrape, render};
+use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, Scrape, render};
 use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
 use devices::{
@@ -106,19 +107,19 @@ fn text(config: &str, holders: &[Holder]) -> String {
     state.registrations = [("startup", 1)].into();
     let mut readiness = Readiness::default();
     readiness.resources.push(state);
-    let scrape = Scrape {
-        host_name: "node-1",
+    render(Scrape {
+        metrics,
+        host_name: "node-1".to_owned(),
         version: "0.1.0",
-        devices: &set,
-        telemetry: Some((&telemetry, Duration::from_millis(250))),
-        holders: Some(holders),
-        processes: &processes,
-        readiness: &readiness,
-        reloads: &ReloadStatus { applied: 2, rejected: 1, last_error: Some("bad".to_owned()) },
+        devices: Arc::new(set),
+        telemetry: Some((Arc::new(telemetry), Duration::from_millis(250))),
+        holders: holders.to_vec(),
+        processes: processes.into(),
+        readiness,
+        reloads: ReloadStatus { applied: 2, rejected: 1, last_error: Some("bad".to_owned()) },
         log_lines_dropped: 3,
-        readings: &[("telemetry", "timeout", 4)],
-    };
-    render(&metrics, &scrape)
+        readings: vec![("telemetry", "timeout", 4)],
+    })
 }
 
 /// The series of a metric, each without its name.
@@ -132,10 +133,10 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
     let holder = Holder { outdated: true, ..holder };
     let text = text("", &[holder]);
     for metric in METRICS {
-        let kind =
-            format!("# TYPE {} {}\n", metric.name, format!("{:?}", metric.kind).to_lowercase());
+        let family = metric.family();
+        let kind = format!("# TYPE {family} {}\n", metric.kind.as_str());
         assert_eq!(text.matches(&kind).count(), 1, "{kind}{text}");
-        assert!(text.contains(&format!("# HELP {} {}.\n", metric.name, metric.help)), "{text}");
+        assert!(text.contains(&format!("# HELP {family} {}.\n", metric.help)), "{text}");
         let first = series(&text, metric.name);
         let first = first.iter().find(|series| series.contains('=')).copied().unwrap_or_default();
         let names: BTreeSet<&str> = first
@@ -146,7 +147,7 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
         let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
         assert_eq!(names, expected, "{}: {first}", metric.name);
     }
-    let documented: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+    let documented: BTreeSet<&str> = METRICS.iter().map(Metric::family).collect();
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     assert_eq!(types.collect::<BTreeSet<_>>(), documented);
 }
@@ -155,7 +156,7 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
 fn the_text_is_stable() {
     let holders = [holder(&format!(r"{FIRST}\0"), "one")];
     // `testing/kubernetes/metrics` reads the file.
-    insta::assert_snapshot!("prometheus", on_linux(&text("", &holders)));
+    insta::assert_snapshot!("openmetrics", on_linux(&text("", &holders)));
 }
 
 /// The text as a program for Linux on x86-64 writes it.
