@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod connection;
+pub mod connection;
 mod device_list;
 mod names;
 mod node;
@@ -15,8 +15,6 @@ mod server;
 mod service;
 pub mod status;
 mod supervisor;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod text;
 mod transport;
 pub mod unix_sockets;

@@ -1,5 +1,5 @@
 //! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
-//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
+//! kubelet, which is [`kubelet_double`], and the host, which does not change.
 
 mod explain;
 mod json;
@@ -20,10 +20,8 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use device_plugin::testing::{
-    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
-};
 use devices::{Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, ResourceName};
+use kubelet_double::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
 use tracing::subscriber::{self, NoSubscriber};
 
 use crate::simulate::json::Document;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use device_plugin::testing::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
 use device_plugin::{KUBELET_SOCKET, Listener as _, Transport, UnixSockets};
+use kubelet_double::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 

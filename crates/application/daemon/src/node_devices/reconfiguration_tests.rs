@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
+use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest};
 
 use super::*;
 use crate::configuration;
@@ -227,7 +227,7 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let allocatable = |name: &'static str, count| {
         let kubelet = &kubelet;
         async move {
-            let seen = |views: &[device_plugin::testing::ResourceView]| {
+            let seen = |views: &[kubelet_double::ResourceView]| {
                 views.iter().any(|v| v.name == name && v.allocatable == count)
             };
             tokio::time::timeout(Duration::from_secs(5), kubelet.wait_for(seen)).await.unwrap();

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
+use kubelet_double::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;

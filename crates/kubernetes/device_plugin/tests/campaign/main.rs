@@ -20,8 +20,8 @@ mod simulation;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, Options, Release};
 use fastrand::Rng;
+use kubelet_double::{Cleanup, Options, Release};
 
 use simulation::Simulation;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, KubeletDouble, Options, Release};
 use device_plugin::{KUBELET_SOCKET, Resource, Transport, UnixSockets};
 use fastrand::Rng;
+use kubelet_double::{Cleanup, KubeletDouble, Options, Release};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, Plugin};

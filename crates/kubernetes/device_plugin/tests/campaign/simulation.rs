@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{
-    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
-    StreamFault,
-};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse,
 };
 use device_plugin::{AdvertisedDevice, Transport};
 use fastrand::Rng;
+use kubelet_double::{
+    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
+    StreamFault,
+};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::status::query_all;
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
 use device_plugin::{Notes, Resource, RunError};
+use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest, Release};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, MemoryListener, Options, PodRequest};
 use device_plugin::v1beta1::Empty;
 use device_plugin::{Identity, Listener, Resource, Transport};
+use kubelet_double::{InMemory, KubeletDouble, MemoryListener, Options, PodRequest};
 use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};

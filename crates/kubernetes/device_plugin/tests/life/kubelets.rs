@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, Platform, PodRequest};
+use kubelet_double::{InMemory, KubeletDouble, Options, Platform, PodRequest};
 use tokio::time::sleep;
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin};

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use device_plugin::testing::{
-    Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault,
-};
 use device_plugin::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
+use kubelet_double::{Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
 use tracing::subscriber::DefaultGuard;

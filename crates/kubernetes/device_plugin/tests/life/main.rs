@@ -19,7 +19,7 @@ mod status;
 
 use std::time::Duration;
 
-use device_plugin::testing::{KubeletDouble, Options, PodRequest};
+use kubelet_double::{KubeletDouble, Options, PodRequest};
 
 use plugin::{DIRECTORY, GPU, Node};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use device_plugin::status::{Phase, query_all};
-use device_plugin::testing::{Cleanup, InMemory, KubeletDouble, Options};
 use device_plugin::{Readiness, Resource, Transport, UnixSockets};
+use kubelet_double::{Cleanup, InMemory, KubeletDouble, Options};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerPreferredAllocationRequest, Empty, PreferredAllocationRequest,
 };
+use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{sleep, timeout};
 use tonic::Code;

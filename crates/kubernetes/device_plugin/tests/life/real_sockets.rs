@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, KubeletDouble, Options, PodRequest};
 use device_plugin::{KUBELET_SOCKET, Resource, UnixSockets};
+use kubelet_double::{Cleanup, KubeletDouble, Options, PodRequest};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, GPU, Plugin};

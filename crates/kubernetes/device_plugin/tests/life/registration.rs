@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use device_plugin::Transport;
 use device_plugin::status::Phase;
-use device_plugin::testing::{
+use kubelet_double::{
     Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -22,7 +22,7 @@ fn node() -> Node {
     node
 }
 
-fn kubelet(node: &Node) -> KubeletDouble<device_plugin::testing::InMemory> {
+fn kubelet(node: &Node) -> KubeletDouble<kubelet_double::InMemory> {
     KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap()
 }
 

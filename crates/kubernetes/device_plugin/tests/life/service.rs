@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use device_plugin::Transport;
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
+use kubelet_double::{InMemory, KubeletDouble, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -211,7 +211,7 @@ async fn idle_connections_do_not_block_the_kubelet() {
         idle.push(raw(&node.host, b"").await);
     }
     let mut options = Options::default();
-    options.cleanup = device_plugin::testing::Cleanup::OwnSocket;
+    options.cleanup = kubelet_double::Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
     assert!(ready.is_ok());

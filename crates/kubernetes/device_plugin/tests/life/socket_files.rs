@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, Inspection, KubeletDouble, Options};
+use kubelet_double::{InMemory, Inspection, KubeletDouble, Options};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};

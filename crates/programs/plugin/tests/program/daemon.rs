@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::{
-    Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault,
-};
 use device_plugin::{Transport, UnixSockets};
+use kubelet_double::{Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;

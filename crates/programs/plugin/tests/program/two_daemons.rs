@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::{KubeletDouble, Options};
 use device_plugin::{Transport as _, UnixSockets};
+use kubelet_double::{KubeletDouble, Options};
 use serde_json::{Value, json};
 
 use crate::daemon::{DISPLAY, LIMIT, status};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use device_plugin::UnixSockets;
-use device_plugin::testing::{KubeletDouble, Options};
+use kubelet_double::{KubeletDouble, Options};
 
 use crate::program::{TWO_T4, recorded, report, step, verify};
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
+use device_plugin::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::options::{Options, Release};
-use super::pods::{ContainerRequest, ContainerView, PodRequest};
-use crate::v1beta1::device_plugin_client::DevicePluginClient;
-use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
+use crate::options::{Options, Release};
+use crate::pods::{ContainerRequest, ContainerView, PodRequest};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_mins(5);

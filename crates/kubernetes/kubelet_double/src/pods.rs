@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
+use device_plugin::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
 /// A pod, which the scheduler placed on this node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,8 +145,9 @@ fn merge_map(
 
 #[cfg(test)]
 mod tests {
+    use device_plugin::v1beta1::CdiDevice;
+
     use super::*;
-    use crate::v1beta1::CdiDevice;
 
     fn device(host_path: &str) -> DeviceSpec {
         DeviceSpec { host_path: host_path.to_owned(), ..DeviceSpec::default() }

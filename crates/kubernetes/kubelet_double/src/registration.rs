@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use device_plugin::connection::{self, ClosableIo};
+use device_plugin::v1beta1::registration_server::{Registration, RegistrationServer};
+use device_plugin::v1beta1::{Empty, RegisterRequest};
+use device_plugin::{Listener, Transport, is_extended_resource_name};
 use futures_util::stream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -12,14 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
-use super::manager::{Endpoint, Plugin};
-use super::options::{RegisterFault, Release, StreamFault};
-use super::process::Process;
-use crate::connection::{self, ClosableIo};
-use crate::names::is_extended_resource_name;
-use crate::transport::{Listener, Transport};
-use crate::v1beta1::registration_server::{Registration, RegistrationServer};
-use crate::v1beta1::{Empty, RegisterRequest};
+use crate::manager::{Endpoint, Plugin};
+use crate::options::{RegisterFault, Release, StreamFault};
+use crate::process::Process;
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use device_plugin::KUBELET_SOCKET;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
-use super::allocation::{allocate, create_container};
-use super::manager::{ResourceView, Saved};
-use super::memory::Host;
-use super::options::{Faults, Options, Platform};
-use super::pods::{ContainerView, PodRequest};
-use super::process::{Process, Shared, lock};
-use super::registration::serve;
-use crate::names::KUBELET_SOCKET;
+use crate::allocation::{allocate, create_container};
+use crate::manager::{ResourceView, Saved};
+use crate::memory::Host;
+use crate::options::{Faults, Options, Platform};
+use crate::pods::{ContainerView, PodRequest};
+use crate::process::{Process, Shared, lock};
+use crate::registration::serve;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
 /// one.

@@ -4,18 +4,18 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use tokio::time::timeout;
-use tonic::Status;
-
-use super::manager::{Allocation, Endpoint, Ids, Manager};
-use super::pods::{ContainerRequest, ContainerView};
-use super::process::Process;
-use super::registration::grpc_error;
-use crate::transport::Transport;
-use crate::v1beta1::{
+use device_plugin::Transport;
+use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
     ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
 };
+use tokio::time::timeout;
+use tonic::Status;
+
+use crate::manager::{Allocation, Endpoint, Ids, Manager};
+use crate::pods::{ContainerRequest, ContainerView};
+use crate::process::Process;
+use crate::registration::grpc_error;
 
 /// `KubeletPreStartContainerRPCTimeoutInSecs`.
 const PRE_START_LIMIT: Duration = Duration::from_secs(30);

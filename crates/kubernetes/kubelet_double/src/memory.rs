@@ -9,11 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use device_plugin::{Identity, Listener, Lock, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
-
-use crate::transport::{Identity, Listener, Lock, Transport};
-use crate::unix_sockets::UnixSockets;
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;

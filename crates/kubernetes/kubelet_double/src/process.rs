@@ -6,14 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use device_plugin::{KUBELET_SOCKET, Transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::manager::{Manager, Saved};
-use super::options::{Cleanup, Faults, Options, Release};
-use crate::names::KUBELET_SOCKET;
-use crate::transport::Transport;
+use crate::manager::{Manager, Saved};
+use crate::options::{Cleanup, Faults, Options, Release};
 
 /// The name of the file in which a kubelet saves its allocations.
 const CHECKPOINT: &str = "kubelet_internal_checkpoint";
