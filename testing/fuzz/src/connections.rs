@@ -20,7 +20,7 @@ use device_plugin::{
     KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Status, Transport,
     async_trait,
 };
-use kubelet_double::{InMemory, KubeletDouble, Options};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
@@ -69,7 +69,7 @@ impl Node {
             .expect("a runtime without I/O can always be built");
         let host = InMemory::new();
         let (plugin, kubelet) = runtime.block_on(async {
-            let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
+            let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, KubeletOptions::default())
                 .expect("no kubelet runs yet");
             let plugin = DevicePlugin::new(DIRECTORY, vec![Arc::new(Gpus::default())])
                 .with_transport(host.clone());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use device_plugin::{DevicePlugin, Identity, KUBELET_SOCKET, Transport};
 use devices::{Catalog, DriverModel};
-use kubelet_double::{Host as _, InMemory, MemoryListener};
+use kubelet_double::{InMemory, KubeletHost as _, MemoryListener};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
 

@@ -11,11 +11,11 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
 use crate::allocation::{allocate, create_container};
-use crate::manager::{ResourceView, Saved};
-use crate::memory::Host;
-use crate::options::{Faults, Options, Platform};
+use crate::manager::{ResourceView, SavedState};
+use crate::memory::KubeletHost;
+use crate::options::{Faults, KubeletOptions, KubeletPlatform};
 use crate::pods::{ContainerView, PodRequest};
-use crate::process::{Process, Shared, lock};
+use crate::process::{KubeletProcess, SharedState, lock};
 use crate::registration::serve;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
@@ -23,25 +23,25 @@ use crate::registration::serve;
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kubelet. Dropping it kills it.
-pub struct KubeletDouble<T: Host> {
+pub struct KubeletDouble<T: KubeletHost> {
     host: T,
     directory: PathBuf,
-    options: Options,
-    shared: Shared,
-    running: Option<Arc<Process<T>>>,
+    options: KubeletOptions,
+    shared: SharedState,
+    running: Option<Arc<KubeletProcess<T>>>,
     /// What the kubelet saved before it stopped.
-    saved: Saved,
+    saved: SavedState,
     /// Held during an admission: pods are admitted one at a time.
     admission: AsyncMutex<()>,
 }
 
-impl<T: Host> Drop for KubeletDouble<T> {
+impl<T: KubeletHost> Drop for KubeletDouble<T> {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl<T: Host> KubeletDouble<T> {
+impl<T: KubeletHost> KubeletDouble<T> {
     /// Starts a kubelet that listens on `kubelet.sock` in `directory`. It creates the directory if
     /// it does not exist.
     ///
@@ -50,14 +50,18 @@ impl<T: Host> KubeletDouble<T> {
     ///
     /// # Panics
     /// If called outside a tokio runtime.
-    pub fn start(host: T, directory: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
+    pub fn start(
+        host: T,
+        directory: impl Into<PathBuf>,
+        options: KubeletOptions,
+    ) -> io::Result<Self> {
         let mut kubelet = KubeletDouble {
             host,
             directory: directory.into(),
             options,
-            shared: Shared::default(),
+            shared: SharedState::default(),
             running: None,
-            saved: Saved::default(),
+            saved: SavedState::default(),
             admission: AsyncMutex::default(),
         };
         kubelet.start_again()?;
@@ -74,7 +78,8 @@ impl<T: Host> KubeletDouble<T> {
             let (host, directory) = (self.host.clone(), self.directory.clone());
             let (saved, shared) = (self.saved.clone(), self.shared.clone());
             host.create_directory(&directory)?;
-            let (process, listener) = Process::start(host, directory, self.options, saved, shared)?;
+            let (process, listener) =
+                KubeletProcess::start(host, directory, self.options, saved, shared)?;
             process.spawn(serve(listener, Arc::clone(&process)));
             self.running = Some(process);
         }
@@ -110,7 +115,7 @@ impl<T: Host> KubeletDouble<T> {
     }
 
     /// Takes the running kubelet, if there is one, and keeps what it would have saved.
-    fn save_state(&mut self) -> Option<Arc<Process<T>>> {
+    fn save_state(&mut self) -> Option<Arc<KubeletProcess<T>>> {
         let process = self.running.take()?;
         self.saved = process.manager().saved();
         Some(process)
@@ -216,7 +221,7 @@ impl<T: Host> KubeletDouble<T> {
         create_container(&process, pod, container).await.map_err(|error| create_failed(&error))
     }
 
-    fn running(&self) -> Result<Arc<Process<T>>, &'static str> {
+    fn running(&self) -> Result<Arc<KubeletProcess<T>>, &'static str> {
         self.running.clone().ok_or("NodeNotReady: kubelet is not running")
     }
 
@@ -229,9 +234,12 @@ impl<T: Host> KubeletDouble<T> {
     }
 }
 
-async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
+async fn admit<T: KubeletHost>(
+    process: &KubeletProcess<T>,
+    pod: &PodRequest,
+) -> Result<ContainerView, String> {
     // On Windows, `container_manager_windows.go` allocates nothing when a pod is admitted.
-    if process.options.platform == Platform::Linux {
+    if process.options.platform == KubeletPlatform::Linux {
         for container in &pod.containers {
             allocate(process, &pod.name, container).await.map_err(|error| {
                 format!(

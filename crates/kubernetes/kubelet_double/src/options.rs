@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-/// Which kubelet the double imitates. Change the fields of [`Options::default()`].
+/// Which kubelet the double imitates. Change the fields of [`KubeletOptions::default()`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct KubeletOptions {
     /// The Kubernetes releases whose behavior is imitated.
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
     /// The operating system of the kubelet.
-    pub platform: Platform,
+    pub platform: KubeletPlatform,
     /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
     /// valid.
     pub shuffled: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for KubeletOptions {
     fn default() -> Self {
-        Options {
+        KubeletOptions {
             release: Release::V1_37,
             cleanup: Cleanup::Sockets,
-            platform: Platform::Windows,
+            platform: KubeletPlatform::Windows,
             shuffled: None,
         }
     }
@@ -57,7 +57,7 @@ pub enum Cleanup {
 /// The operating system of a kubelet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Platform {
+pub enum KubeletPlatform {
     /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates the
     /// devices of all containers when it admits their pod.
     Linux,

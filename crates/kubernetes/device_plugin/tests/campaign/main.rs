@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
-use kubelet_double::{Cleanup, Options, Release};
+use kubelet_double::{Cleanup, KubeletOptions, Release};
 
 use simulation::Simulation;
 
@@ -79,7 +79,7 @@ async fn run(seed: u64, rounds: u64) -> simulation::Totals {
     let mut rng = Rng::with_seed(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.release = releases[usize::try_from(seed % 3).unwrap()];
     options.cleanup = *rng.choice(&cleanups).unwrap();
     options.shuffled = Some(seed);

@@ -13,8 +13,8 @@ use device_plugin::v1beta1::{
 use device_plugin::{AdvertisedDevice, Transport};
 use fastrand::Rng;
 use kubelet_double::{
-    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
-    StreamFault,
+    Faults, InMemory, Inspection, KubeletDouble, KubeletHost, KubeletOptions, PodRequest,
+    RegisterFault, StreamFault,
 };
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -69,7 +69,7 @@ enum OtherClient {
 }
 
 impl Simulation {
-    pub(crate) async fn new(options: Options, rng: Rng) -> Self {
+    pub(crate) async fn new(options: KubeletOptions, rng: Rng) -> Self {
         let mut node = Node::new();
         let resources = RESOURCES.map(|(name, prefix, _)| node.add(name, prefix, 2)).to_vec();
         let host = node.host.clone();

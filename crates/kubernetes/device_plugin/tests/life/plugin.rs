@@ -14,7 +14,7 @@ use device_plugin::{
     DeviceSpec, KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status,
     Transport, async_trait,
 };
-use kubelet_double::{Host, InMemory, ResourceView};
+use kubelet_double::{InMemory, KubeletHost, ResourceView};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;

@@ -8,7 +8,7 @@ use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
-use kubelet_double::{InMemory, KubeletDouble, Options};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -133,7 +133,8 @@ async fn sends_every_change_to_every_stream() {
 async fn delivers_long_lists_completely_and_the_latest_change_last() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     assert_eq!(kubelet.wait_for_lists(&[GPU]).await[0].allocatable, 20_000);
     plugin.wait_until_ready().await;
@@ -150,7 +151,8 @@ async fn delivers_long_lists_completely_and_the_latest_change_last() {
 async fn a_peer_that_never_reads_does_not_delay_others() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let socket = sockets(&node.host).remove(0);
@@ -210,7 +212,7 @@ async fn idle_connections_do_not_block_the_kubelet() {
     for _ in 0..100 {
         idle.push(raw(&node.host, b"").await);
     }
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.cleanup = kubelet_double::Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
