@@ -56,7 +56,8 @@ impl Served {
     pub(crate) fn check(&self, directory: &Path) -> Result<(), RunError> {
         let mut names = HashSet::new();
         for resource in &self.resources {
-            let (name, prefix) = (resource.name(), resource.socket_prefix());
+            let name = resource.name();
+            let prefix = resource.socket_prefix();
             if !is_extended_resource_name(name) {
                 return Err(RunError::InvalidName(name.to_owned()));
             }
@@ -119,8 +120,7 @@ struct Running {
 
 impl<T: Transport> Supervisor<T> {
     pub(crate) fn new(node: Node<T>, served: watch::Receiver<Served>) -> Self {
-        let (running, tasks) = (HashMap::new(), JoinSet::new());
-        Supervisor { node: Arc::new(node), served, running, tasks }
+        Supervisor { node: Arc::new(node), served, running: HashMap::new(), tasks: JoinSet::new() }
     }
 
     /// Serves the resources until `shutdown` completes. Continues the panic of a task.
@@ -170,10 +170,9 @@ impl<T: Transport> Supervisor<T> {
         for resource in served.resources {
             if !self.running.contains_key(resource.name()) {
                 if cfg!(windows) && resource.options().pre_start_required {
-                    let (resource, hint) = (resource.name(), NO_PRE_START);
                     tracing::warn!(
-                        resource,
-                        hint,
+                        resource = resource.name(),
+                        hint = NO_PRE_START,
                         "PreStartContainer may fail for every container"
                     );
                 }

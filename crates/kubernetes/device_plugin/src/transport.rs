@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_file_that_can_be_opened_only_sometimes_stays_the_same() {
-        let (opened, listed) = (Identity::opened([1, 70], CREATED), Identity::listed(CREATED));
+        let opened = Identity::opened([1, 70], CREATED);
+        let listed = Identity::listed(CREATED);
         assert!(opened.is_same_file(&listed) && listed.is_same_file(&opened));
         assert!(listed.is_same_file(&listed));
         let recreated = Identity::listed(LATER);

@@ -91,8 +91,12 @@ impl Transport for UnixSockets {
             error
         })?;
         if let Err(error) = &restricted {
-            let (socket, hint) = (path.display(), UNRESTRICTED_HINT);
-            tracing::warn!(%socket, %error, hint, "cannot restrict access to the plugin socket");
+            tracing::warn!(
+                socket = %path.display(),
+                %error,
+                hint = UNRESTRICTED_HINT,
+                "cannot restrict access to the plugin socket"
+            );
         }
         Ok(UnixListener { listener, restricted })
     }

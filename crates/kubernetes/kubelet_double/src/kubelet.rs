@@ -75,8 +75,10 @@ impl<T: KubeletHost> KubeletDouble<T> {
     /// As [`Self::start`].
     pub fn start_again(&mut self) -> io::Result<()> {
         if self.running.is_none() {
-            let (host, directory) = (self.host.clone(), self.directory.clone());
-            let (saved, shared) = (self.saved.clone(), self.shared.clone());
+            let host = self.host.clone();
+            let directory = self.directory.clone();
+            let saved = self.saved.clone();
+            let shared = self.shared.clone();
             host.create_directory(&directory)?;
             let (process, listener) =
                 KubeletProcess::start(host, directory, self.options, saved, shared)?;

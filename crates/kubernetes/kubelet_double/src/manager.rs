@@ -320,6 +320,10 @@ impl DeviceManager {
 
 fn view(name: &str, devices: &[Device]) -> ResourceView {
     let allocatable = devices.iter().filter(|device| device.health == HEALTHY).count();
-    let (name, capacity) = (name.to_owned(), devices.len());
-    ResourceView { name, capacity, allocatable, devices: devices.to_vec() }
+    ResourceView {
+        name: name.to_owned(),
+        capacity: devices.len(),
+        allocatable,
+        devices: devices.to_vec(),
+    }
 }

@@ -151,7 +151,8 @@ impl Transport for InMemory {
     }
 
     fn lock(&self, directory: &Path, name: &str) -> io::Result<MemoryLock> {
-        let (mut files, path) = (self.files(), directory.join("locks").join(name));
+        let mut files = self.files();
+        let path = directory.join("locks").join(name);
         if !files.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }

@@ -55,7 +55,8 @@ impl PodRequest {
 
     /// How many devices of a resource the scheduler reserves.
     pub(crate) fn count(&self, resource: &str) -> u32 {
-        let (mut at_once, mut at_start) = (0, 0);
+        let mut at_once = 0;
+        let mut at_start = 0;
         for container in &self.containers {
             let count = container.resources.get(resource).copied().unwrap_or_default();
             if container.is_init {

@@ -119,8 +119,12 @@ impl<T: Transport> KubeletProcess<T> {
                 earlier.is_tracked = false;
             }
         }
-        let (resource, socket) = (resource.to_owned(), socket.to_owned());
-        connections.push(PluginConnection { resource, socket, is_tracked: true, closer: None });
+        connections.push(PluginConnection {
+            resource: resource.to_owned(),
+            socket: socket.to_owned(),
+            is_tracked: true,
+            closer: None,
+        });
     }
 
     /// Records that a connection is established, and how to close it.

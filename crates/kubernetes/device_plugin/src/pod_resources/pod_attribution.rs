@@ -80,7 +80,8 @@ impl PodAttribution {
         &self,
         allocated: Option<Instant>,
     ) -> Result<Arc<Attribution>, FailureReason> {
-        let (mut state, now) = (self.state.lock().await, Instant::now());
+        let mut state = self.state.lock().await;
+        let now = Instant::now();
         if is_due(state.asked, allocated, now) {
             // The time is stored before the answer: a reader that goes away while the kubelet hangs
             // must not let the next one wait again.

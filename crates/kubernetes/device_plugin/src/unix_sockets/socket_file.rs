@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_directory_is_listed_only_if_an_existing_file_cannot_be_opened() {
-        let (opened, listed) =
-            (Identity::opened([1, 70], [133_000, 0]), Identity::listed([133_000, 0]));
+        let opened = Identity::opened([1, 70], [133_000, 0]);
+        let listed = Identity::listed([133_000, 0]);
         let unused = || -> io::Result<Option<Identity>> { panic!("the directory is listed") };
         assert_eq!(opened_or_listed(Ok(opened), unused).unwrap(), Some(opened));
         let missing = Err(io::Error::from(io::ErrorKind::NotFound));

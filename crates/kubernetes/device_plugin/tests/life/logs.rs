@@ -136,7 +136,8 @@ async fn another_plugin_is_reported_once_and_not_fought() {
     let (log, _guard) = Log::start();
     let _plugin = node.run();
     sleep(Duration::from_mins(10)).await;
-    let (text, warning) = (log.text(), "kubelet keeps closing the ListAndWatch stream");
+    let text = log.text();
+    let warning = "kubelet keeps closing the ListAndWatch stream";
     assert_eq!((log.lines("WARN", warning), log.lines("WARN", "")), (1, 1), "{text}");
     assert!(text.contains("other_sockets=\"other.sock\""), "{text}");
     let registrations = kubelet.registrations(GPU);
