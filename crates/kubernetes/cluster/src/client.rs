@@ -38,8 +38,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for `program` and the node called `node`. It connects with the first request, and needs
-    /// a tokio runtime from now on.
+    /// A client for `program` and the node called `node`. It connects with the first request. It
+    /// needs a tokio runtime from now on.
     pub fn new(access: Access, program: &'static str, node: &str) -> Result<Client, AccessError> {
         let Access { mut config, path } = access;
         config.headers.push((USER_AGENT, HeaderValue::from_static(program)));

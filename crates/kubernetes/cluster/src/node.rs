@@ -146,8 +146,10 @@ impl Client {
         self.answer("remove the condition of the node", request).await
     }
 
-    /// Removes the taints with this key from the node, which was `node`. Taints are one value, so only
-    /// a JSON patch can leave the others alone; it is refused if they have moved since.
+    /// Removes the taints with this key from the node, which was `node` when it was read.
+    ///
+    /// Taints are one value, so only a JSON patch can leave the others alone. The server refuses
+    /// the patch if the taints have moved since.
     pub async fn remove_taint(&self, node: &Node, key: &str) -> Result<Node, ClusterError> {
         let mut steps = Vec::new();
         // The last taint is removed first, so that the others keep their positions.

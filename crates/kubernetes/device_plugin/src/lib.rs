@@ -42,6 +42,6 @@ pub use v1beta1::{
     Mount,
 };
 
-/// The versions whose types this crate's interface has: `watch` channels and `Instant`, and the channel
-/// of the clients in [`v1beta1`].
+/// The interface of this crate has types of these versions: `watch` channels and `Instant` of
+/// tokio, and tonic's `Channel`, over which the clients in [`v1beta1`] make their calls.
 pub use {tokio, tonic};

@@ -209,13 +209,13 @@ impl<T: Transport> RegisteredResource<T> {
     ) -> watch::Receiver<KubeletStream> {
         let resource = self.resource.name();
         let socket = file.path().display();
-        let label = reason.label();
+        let text = reason.as_str();
         if matches!(reason, NewSocketReason::RegistrationFailed | NewSocketReason::NoStream) {
             // The level is DEBUG, because the line repeats with every retry, and the failure itself
             // was logged.
-            tracing::debug!(resource, %socket, reason = label, "listening on plugin socket");
+            tracing::debug!(resource, %socket, reason = text, "listening on plugin socket");
         } else {
-            tracing::info!(resource, %socket, reason = label, "listening on plugin socket");
+            tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
         }
         let file = Arc::new(file);
         let close = CancellationToken::new();
@@ -355,7 +355,7 @@ impl<T: Transport> RegisteredResource<T> {
         let registered_at = Instant::now();
         self.kubelet_may_hold_stream = true;
         if let Some(socket) = &self.socket {
-            *self.state.registrations.entry(socket.reason.label()).or_default() += 1;
+            *self.state.registrations.entry(socket.reason.as_str()).or_default() += 1;
         }
         self.set_phase(Phase::Registered, None);
         let open = stream_is_at_least(&mut stream, KubeletStream::Open);

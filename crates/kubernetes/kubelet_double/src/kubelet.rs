@@ -183,9 +183,9 @@ impl<T: KubeletHost> KubeletDouble<T> {
         Ok(())
     }
 
-    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the devices,
-    /// creates all containers and returns what the last one gets, which is the only one of most pods.
-    /// [`Self::restart_container`] returns what another one gets.
+    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the
+    /// devices and creates all containers. Returns what the last container gets, which is the only
+    /// one of most pods. [`Self::restart_container`] returns what another one gets.
     ///
     /// # Errors
     /// Why the pod may not run: the reason and the message of the real kubelet. It tries again only
@@ -201,8 +201,9 @@ impl<T: KubeletHost> KubeletDouble<T> {
         admission
     }
 
-    /// Creates a container of an admitted pod again, as after its program ended: the plugin prepares the
-    /// devices again if it requires that, and the kubelet repeats the answer of the allocation.
+    /// Creates a container of an admitted pod again, as a kubelet does after its program ended. The
+    /// plugin prepares the devices again if it requires that, and the kubelet repeats the answer of
+    /// the allocation.
     ///
     /// # Errors
     /// As [`Self::admit`].

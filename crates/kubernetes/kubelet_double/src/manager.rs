@@ -291,8 +291,8 @@ impl DeviceManager {
         self.reusable.1.get(resource).cloned().unwrap_or_default()
     }
 
-    /// `addContainerAllocatedResources` and `removeContainerAllocatedResources`: the devices of an init
-    /// container are free for the next one, and those of other containers are not.
+    /// `addContainerAllocatedResources` and `removeContainerAllocatedResources`: the devices of an
+    /// init container are free for the next container. The devices of other containers are not.
     pub(crate) fn update_reusable(&mut self, pod: &str, container: &ContainerRequest) {
         let allocated = self.allocations(pod, container).cloned().unwrap_or_default();
         for (resource, Allocation { ids, .. }) in allocated {

@@ -12,8 +12,8 @@ pub struct KubeletOptions {
     pub cleanup: Cleanup,
     /// The operating system of the kubelet.
     pub platform: KubeletPlatform,
-    /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
-    /// valid.
+    /// The seed of the order in which the kubelet iterates over sets, or `None` for the sorted
+    /// order. The order of a real kubelet is random.
     pub shuffled: Option<u64>,
 }
 
@@ -58,12 +58,12 @@ pub enum Cleanup {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum KubeletPlatform {
-    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates the
-    /// devices of all containers when it admits their pod.
+    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates
+    /// the devices of all containers when it admits their pod.
     Linux,
-    /// Windows: the kubelet allocates the devices of a container when it creates the container. It calls
-    /// `PreStartContainer` before, which fails for a plugin that requires this call, because no devices
-    /// are allocated yet.
+    /// Windows: the kubelet allocates the devices of a container when it creates the container.
+    /// `PreStartContainer` precedes that, so it fails for a plugin that requires this call: no
+    /// devices are allocated yet.
     Windows,
 }
 

@@ -20,7 +20,7 @@ pub struct PodRequest {
 pub struct ContainerRequest {
     /// The name of the container, which is unique in the pod.
     pub name: String,
-    /// Whether it ends before the others start, which then take its devices.
+    /// Whether it is an init container: it ends before the others start, which take its devices.
     pub is_init: bool,
     /// The number of requested devices, by resource.
     pub resources: BTreeMap<String, u32>,
@@ -97,8 +97,9 @@ pub struct ContainerView {
 }
 
 impl ContainerView {
-    /// Adds an answer as `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`
-    /// does: earlier answers take precedence, and paths are compared case-sensitively.
+    /// Adds an answer as `deviceRunContainerOptions` of
+    /// `pkg/kubelet/cm/devicemanager/pod_devices.go` does: earlier answers take precedence, and
+    /// paths are compared case-sensitively.
     pub(crate) fn merge(&mut self, answer: ContainerAllocateResponse) {
         merge_map(&mut self.envs, answer.envs, "environment variable", &mut self.dropped);
         for device in answer.devices {

@@ -75,7 +75,7 @@ impl PodAttribution {
     /// was allocated after it, at `allocated`, and at least a second has passed.
     ///
     /// # Errors
-    /// Why the kubelet does not answer. While it fails to, its last answer is used for five minutes.
+    /// Why the kubelet does not answer, if it has not answered in the last five minutes.
     pub async fn current(
         &self,
         allocated: Option<Instant>,

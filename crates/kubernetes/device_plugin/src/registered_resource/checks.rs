@@ -15,8 +15,8 @@ use crate::status::Phase;
 use crate::transport::{Identity, Lock, Transport};
 
 /// How long to wait after another daemon freed the lock of the resource before registering. When
-/// the stream of the other daemon ends, the kubelet removes whatever is registered under the name of
-/// the resource. This daemon cannot observe when that has happened.
+/// the stream of the other daemon ends, the kubelet removes whatever is registered under the name
+/// of the resource. This daemon cannot observe when that has happened.
 const HANDOVER_DELAY: Duration = Duration::from_millis(500);
 
 /// How long a kubelet may be absent before the log warns. A restart takes some seconds.
@@ -109,8 +109,8 @@ impl<T: Transport> RegisteredResource<T> {
                 }
                 self.set_phase(Phase::WaitingForOtherDaemon, Some(holder));
             }
-            // Without the directory, no daemon can take the lock. No socket can be bound either, which
-            // the log reports.
+            // Without the directory, no daemon can take the lock. No socket can be bound either,
+            // which the log reports.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let text = format!("cannot lock the resource: {error}");

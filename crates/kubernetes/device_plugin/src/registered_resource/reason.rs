@@ -21,8 +21,8 @@ pub(super) enum NewSocketReason {
 }
 
 impl NewSocketReason {
-    /// The reason in log lines and in the label of a metric, so it never changes.
-    pub(super) fn label(self) -> &'static str {
+    /// The reason as log lines and the label of a metric name it. The names never change.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             NewSocketReason::Startup => "startup",
             NewSocketReason::LockLost => "lock_lost",

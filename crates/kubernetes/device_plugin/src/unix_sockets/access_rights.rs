@@ -1,5 +1,5 @@
-//! Gives a file or a folder on Windows to its owner, with an access control list that inherits nothing
-//! from the folder above.
+//! Gives a file or a folder on Windows to its owner, with an access control list that inherits
+//! nothing from the folder above.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
 use std::fs::{File, OpenOptions};
@@ -102,8 +102,8 @@ struct Descriptor(PSECURITY_DESCRIPTOR);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more. Null is
-        // ignored.
+        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more. Null
+        // is ignored.
         let _ = unsafe { LocalFree(Some(HLOCAL(self.0.0))) };
     }
 }

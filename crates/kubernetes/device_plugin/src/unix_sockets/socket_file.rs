@@ -7,8 +7,8 @@ use std::path::Path;
 #[cfg(any(windows, test))]
 use crate::transport::Identity;
 
-/// Removes the file of a socket that could not be completed after it was bound, so that a caller that
-/// tries again leaves no files behind.
+/// Removes the file of a socket that was bound and then could not be completed, so that a caller
+/// that tries again leaves no files behind.
 pub(crate) fn remove_on_failure<T>(path: &Path, finished: io::Result<T>) -> io::Result<T> {
     // The original error is more useful than one of the removal.
     finished.inspect_err(|_| _ = fs::remove_file(path))

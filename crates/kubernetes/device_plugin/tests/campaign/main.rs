@@ -2,9 +2,11 @@
 //! the plugin must be registered with the correct lists, and must not hold more tasks, sockets and
 //! memory than before.
 //!
-//! The seeds are always the same, so that a failure is one of the change under test. `CAMPAIGN_SEED`
-//! chooses another one, and `CAMPAIGN_ROUNDS` makes the campaign longer: `CAMPAIGN_SEED=$RANDOM
-//! CAMPAIGN_ROUNDS=20000 cargo test --release -p device-plugin --test campaign -- --nocapture`.
+//! The seeds are always the same, so that a failure is due to the change under test.
+//! `CAMPAIGN_SEED` chooses another seed, and `CAMPAIGN_ROUNDS` makes the campaign longer:
+//! `CAMPAIGN_SEED=$RANDOM CAMPAIGN_ROUNDS=20000 cargo test --release -p device-plugin --test
+//! campaign -- --nocapture`.
+//!
 //! The campaign runs in memory and with a paused clock, so a seed gives the same run each time,
 //! except for the iteration order of the standard library's maps.
 

@@ -75,7 +75,8 @@ async fn answers_the_other_calls() {
     assert_eq!(refused.message(), "invalid allocation size -1");
 }
 
-/// A kubelet starts several pods at the same time and waits 30 seconds for each `PreStartContainer`.
+/// A kubelet starts several pods at the same time. It waits 30 seconds for each
+/// `PreStartContainer`.
 #[tokio::test]
 async fn slow_starts_of_containers_delay_no_other_call() {
     let (_node, devices, _plugin, caller) = serving().await;
