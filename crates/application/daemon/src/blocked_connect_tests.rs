@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use device_plugin::testing::{Host as _, InMemory, MemoryListener};
 use device_plugin::{DevicePlugin, Identity, KUBELET_SOCKET, Transport};
 use devices::{Catalog, DriverModel};
+use kubelet_double::{InMemory, KubeletHost as _, MemoryListener};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
 

@@ -1,5 +1,5 @@
 //! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
-//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
+//! kubelet, which is [`kubelet_double`], and the host, which does not change.
 
 mod explain;
 mod json;
@@ -20,10 +20,10 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use device_plugin::testing::{
-    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
-};
 use devices::{Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, ResourceName};
+use kubelet_double::{
+    ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
+};
 use tracing::subscriber::{self, NoSubscriber};
 
 use crate::simulate::json::Document;
@@ -120,7 +120,7 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Simulation, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
-    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+    let kubelet = KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default())
         .map_err(Failure::runtime)?;
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
     let set = devices.set();

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, Platform, PodRequest};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, KubeletPlatform, PodRequest};
 use tokio::time::sleep;
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin};
 
 async fn node_with(count: usize) -> (Node, Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
-    node_on(Platform::Windows, count).await
+    node_on(KubeletPlatform::Windows, count).await
 }
 
 async fn node_on(
-    platform: Platform,
+    platform: KubeletPlatform,
     count: usize,
 ) -> (Node, Arc<Devices>, Plugin, KubeletDouble<InMemory>) {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", count);
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.platform = platform;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
@@ -84,8 +84,8 @@ async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
     let devices = node.add(GPU, "gpu", 1);
     devices.requires_start.store(true, Ordering::Relaxed);
     devices.refuses_start.store(true, Ordering::Relaxed);
-    let mut options = Options::default();
-    options.platform = Platform::Linux;
+    let mut options = KubeletOptions::default();
+    options.platform = KubeletPlatform::Linux;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let _plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -111,7 +111,8 @@ async fn no_container_starts_on_windows_if_the_plugin_must_prepare_its_devices()
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 1);
     devices.requires_start.store(true, Ordering::Relaxed);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let _plugin = node.run();
     kubelet.wait_for_lists(&[GPU]).await;
     for _attempt in 0..2 {
@@ -141,7 +142,7 @@ async fn which_of_two_resources_keeps_its_device_is_undefined() {
         let mut node = Node::new();
         node.add("example.com/a", "a", 1);
         node.add("example.com/b", "b", 1);
-        let mut options = Options::default();
+        let mut options = KubeletOptions::default();
         options.shuffled = Some(seed);
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let _plugin = node.run();
@@ -156,7 +157,7 @@ async fn which_of_two_resources_keeps_its_device_is_undefined() {
 
 #[tokio::test(start_paused = true)]
 async fn a_container_on_linux_keeps_several_devices_and_cdi_names() {
-    let (_node, devices, _plugin, kubelet) = node_on(Platform::Linux, 2).await;
+    let (_node, devices, _plugin, kubelet) = node_on(KubeletPlatform::Linux, 2).await;
     devices.device_files.store(true, Ordering::Relaxed);
     let container = kubelet.admit(PodRequest::single("a", GPU, 2)).await.unwrap();
     let paths: Vec<_> = container.devices.iter().map(|device| &*device.container_path).collect();
@@ -166,7 +167,7 @@ async fn a_container_on_linux_keeps_several_devices_and_cdi_names() {
 
 #[tokio::test(start_paused = true)]
 async fn a_container_that_takes_over_devices_must_include_them() {
-    for platform in [Platform::Linux, Platform::Windows] {
+    for platform in [KubeletPlatform::Linux, KubeletPlatform::Windows] {
         let (_node, devices, _plugin, mut kubelet) = node_on(platform, 4).await;
         kubelet.admit(PodRequest::single("first", GPU, 1)).await.unwrap();
         let pod = PodRequest::single("pod", GPU, 2).with_init_container("init", GPU, 1);
@@ -190,7 +191,7 @@ async fn a_container_that_takes_over_devices_must_include_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_container_that_restarts_gets_the_same_answer_until_its_resource_is_removed() {
-    for platform in [Platform::Linux, Platform::Windows] {
+    for platform in [KubeletPlatform::Linux, KubeletPlatform::Windows] {
         let (_node, devices, plugin, mut kubelet) = node_on(platform, 2).await;
         let first = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap();
         let answered = devices.answered.load(Ordering::Relaxed);

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use device_plugin::status::Phase;
-use device_plugin::testing::{Host, InMemory, ResourceView};
 use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
 use device_plugin::{
     AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
     DeviceSpec, KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status,
     Transport, async_trait,
 };
+use kubelet_double::{InMemory, KubeletHost, ResourceView};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -223,7 +223,7 @@ impl Caller {
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let channel = device_plugin::testing::connect(io).await.ok()?;
+        let channel = device_plugin::connection::connect(io).await.ok()?;
         Some(Caller { plugin: DevicePluginClient::new(channel) })
     }
 }

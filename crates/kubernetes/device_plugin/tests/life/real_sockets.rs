@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, KubeletDouble, Options, PodRequest};
 use device_plugin::{KUBELET_SOCKET, Resource, UnixSockets};
+use kubelet_double::{Cleanup, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, GPU, Plugin};
@@ -23,7 +23,7 @@ fn sockets(directory: &Path) -> Vec<PathBuf> {
 }
 
 async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets>, Plugin) {
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.cleanup = cleanup;
     let kubelet = KubeletDouble::start(UnixSockets, directory, options).unwrap();
     let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 4);

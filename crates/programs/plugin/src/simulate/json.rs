@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use device_plugin::testing::ContainerView;
 use device_plugin::v1beta1::Device;
 use devices::HostSnapshot;
+use kubelet_double::ContainerView;
 use serde::Serialize;
 
 use crate::simulate::report::{Report, SimulatedPod};

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::{
-    Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault,
-};
 use device_plugin::{Transport, UnixSockets};
+use kubelet_double::{
+    Faults, KubeletDouble, KubeletOptions, PodRequest, ResourceView, StreamFault,
+};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
@@ -67,7 +67,7 @@ impl Daemon {
     }
 
     pub(crate) fn kubelet(&self) -> KubeletDouble<UnixSockets> {
-        KubeletDouble::start(UnixSockets, self.directory(), Options::default()).unwrap()
+        KubeletDouble::start(UnixSockets, self.directory(), KubeletOptions::default()).unwrap()
     }
 
     pub(crate) fn directory(&self) -> std::path::PathBuf {

@@ -1,6 +1,6 @@
 //! A driver that is replaced on a node whose pods use it.
 
-use device_plugin::testing::{ContainerView, PodRequest};
+use kubelet_double::{ContainerView, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, display, until};
 

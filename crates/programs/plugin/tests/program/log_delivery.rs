@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use device_plugin::UnixSockets;
-use device_plugin::testing::{KubeletDouble, PodRequest};
+use kubelet_double::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};

@@ -6,42 +6,42 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use device_plugin::KUBELET_SOCKET;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 
-use super::allocation::{allocate, create_container};
-use super::manager::{ResourceView, Saved};
-use super::memory::Host;
-use super::options::{Faults, Options, Platform};
-use super::pods::{ContainerView, PodRequest};
-use super::process::{Process, Shared, lock};
-use super::registration::serve;
-use crate::names::KUBELET_SOCKET;
+use crate::allocation::{allocate, create_container};
+use crate::manager::{ResourceView, SavedState};
+use crate::memory::KubeletHost;
+use crate::options::{Faults, KubeletOptions, KubeletPlatform};
+use crate::pods::{ContainerView, PodRequest};
+use crate::process::{KubeletProcess, SharedState, lock};
+use crate::registration::serve;
 
 /// How often a wait checks its condition without a change notification. Resources expire without
 /// one.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kubelet. Dropping it kills it.
-pub struct KubeletDouble<T: Host> {
+pub struct KubeletDouble<T: KubeletHost> {
     host: T,
     directory: PathBuf,
-    options: Options,
-    shared: Shared,
-    running: Option<Arc<Process<T>>>,
+    options: KubeletOptions,
+    shared: SharedState,
+    running: Option<Arc<KubeletProcess<T>>>,
     /// What the kubelet saved before it stopped.
-    saved: Saved,
+    saved: SavedState,
     /// Held during an admission: pods are admitted one at a time.
     admission: AsyncMutex<()>,
 }
 
-impl<T: Host> Drop for KubeletDouble<T> {
+impl<T: KubeletHost> Drop for KubeletDouble<T> {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl<T: Host> KubeletDouble<T> {
+impl<T: KubeletHost> KubeletDouble<T> {
     /// Starts a kubelet that listens on `kubelet.sock` in `directory`. It creates the directory if
     /// it does not exist.
     ///
@@ -50,14 +50,18 @@ impl<T: Host> KubeletDouble<T> {
     ///
     /// # Panics
     /// If called outside a tokio runtime.
-    pub fn start(host: T, directory: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
+    pub fn start(
+        host: T,
+        directory: impl Into<PathBuf>,
+        options: KubeletOptions,
+    ) -> io::Result<Self> {
         let mut kubelet = KubeletDouble {
             host,
             directory: directory.into(),
             options,
-            shared: Shared::default(),
+            shared: SharedState::default(),
             running: None,
-            saved: Saved::default(),
+            saved: SavedState::default(),
             admission: AsyncMutex::default(),
         };
         kubelet.start_again()?;
@@ -71,10 +75,13 @@ impl<T: Host> KubeletDouble<T> {
     /// As [`Self::start`].
     pub fn start_again(&mut self) -> io::Result<()> {
         if self.running.is_none() {
-            let (host, directory) = (self.host.clone(), self.directory.clone());
-            let (saved, shared) = (self.saved.clone(), self.shared.clone());
+            let host = self.host.clone();
+            let directory = self.directory.clone();
+            let saved = self.saved.clone();
+            let shared = self.shared.clone();
             host.create_directory(&directory)?;
-            let (process, listener) = Process::start(host, directory, self.options, saved, shared)?;
+            let (process, listener) =
+                KubeletProcess::start(host, directory, self.options, saved, shared)?;
             process.spawn(serve(listener, Arc::clone(&process)));
             self.running = Some(process);
         }
@@ -110,7 +117,7 @@ impl<T: Host> KubeletDouble<T> {
     }
 
     /// Takes the running kubelet, if there is one, and keeps what it would have saved.
-    fn save_state(&mut self) -> Option<Arc<Process<T>>> {
+    fn save_state(&mut self) -> Option<Arc<KubeletProcess<T>>> {
         let process = self.running.take()?;
         self.saved = process.manager().saved();
         Some(process)
@@ -176,9 +183,9 @@ impl<T: Host> KubeletDouble<T> {
         Ok(())
     }
 
-    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the devices,
-    /// creates all containers and returns what the last one gets, which is the only one of most pods.
-    /// [`Self::restart_container`] returns what another one gets.
+    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the
+    /// devices and creates all containers. Returns what the last container gets, which is the only
+    /// one of most pods. [`Self::restart_container`] returns what another one gets.
     ///
     /// # Errors
     /// Why the pod may not run: the reason and the message of the real kubelet. It tries again only
@@ -194,8 +201,9 @@ impl<T: Host> KubeletDouble<T> {
         admission
     }
 
-    /// Creates a container of an admitted pod again, as after its program ended: the plugin prepares the
-    /// devices again if it requires that, and the kubelet repeats the answer of the allocation.
+    /// Creates a container of an admitted pod again, as a kubelet does after its program ended. The
+    /// plugin prepares the devices again if it requires that, and the kubelet repeats the answer of
+    /// the allocation.
     ///
     /// # Errors
     /// As [`Self::admit`].
@@ -216,7 +224,7 @@ impl<T: Host> KubeletDouble<T> {
         create_container(&process, pod, container).await.map_err(|error| create_failed(&error))
     }
 
-    fn running(&self) -> Result<Arc<Process<T>>, &'static str> {
+    fn running(&self) -> Result<Arc<KubeletProcess<T>>, &'static str> {
         self.running.clone().ok_or("NodeNotReady: kubelet is not running")
     }
 
@@ -229,9 +237,12 @@ impl<T: Host> KubeletDouble<T> {
     }
 }
 
-async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
+async fn admit<T: KubeletHost>(
+    process: &KubeletProcess<T>,
+    pod: &PodRequest,
+) -> Result<ContainerView, String> {
     // On Windows, `container_manager_windows.go` allocates nothing when a pod is admitted.
-    if process.options.platform == Platform::Linux {
+    if process.options.platform == KubeletPlatform::Linux {
         for container in &pod.containers {
             allocate(process, &pod.name, container).await.map_err(|error| {
                 format!(

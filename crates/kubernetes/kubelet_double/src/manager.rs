@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
+use device_plugin::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::options::{Options, Release};
-use super::pods::{ContainerRequest, ContainerView, PodRequest};
-use crate::v1beta1::device_plugin_client::DevicePluginClient;
-use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
+use crate::options::{KubeletOptions, Release};
+use crate::pods::{ContainerRequest, ContainerView, PodRequest};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_mins(5);
@@ -34,22 +34,22 @@ pub struct ResourceView {
 const HEALTHY: &str = "Healthy";
 const UNHEALTHY: &str = "Unhealthy";
 
-pub(crate) type Ids = BTreeSet<String>;
+pub(crate) type DeviceIds = BTreeSet<String>;
 
-pub(crate) type Plugin = DevicePluginClient<Channel>;
+pub(crate) type PluginClient = DevicePluginClient<Channel>;
 
 /// A plugin that is or was connected. Clones refer to the same plugin.
 #[derive(Clone, Default)]
-pub(crate) struct Endpoint {
+pub(crate) struct PluginEndpoint {
     /// `None` after a kubelet restart, until the plugin registers again.
-    pub(crate) plugin: Option<Plugin>,
+    pub(crate) plugin: Option<PluginClient>,
     pub(crate) options: DevicePluginOptions,
     pub(crate) socket: PathBuf,
     /// When the plugin disconnected.
     pub(crate) stopped: Arc<OnceLock<Instant>>,
 }
 
-impl Endpoint {
+impl PluginEndpoint {
     fn stop(&self) {
         self.stopped.get_or_init(Instant::now);
     }
@@ -58,7 +58,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The plugin has disconnected. The text is the kubelet's message.
-    pub(crate) fn running(&self, resource: &str) -> Result<Plugin, String> {
+    pub(crate) fn running(&self, resource: &str) -> Result<PluginClient, String> {
         match (&self.plugin, self.stopped.get()) {
             (Some(plugin), None) => Ok(plugin.clone()),
             _ => Err(format!("endpoint {resource} has been stopped")),
@@ -69,7 +69,7 @@ impl Endpoint {
 /// What a container got of one resource.
 #[derive(Clone)]
 pub(crate) struct Allocation {
-    pub(crate) ids: Ids,
+    pub(crate) ids: DeviceIds,
     /// The plugin's answer, which the kubelet repeats when the container restarts.
     pub(crate) answer: ContainerAllocateResponse,
 }
@@ -79,44 +79,44 @@ type PodAllocations = BTreeMap<String, BTreeMap<String, Allocation>>;
 
 /// What a kubelet keeps while it does not run: its pods and its checkpoint.
 #[derive(Clone, Default)]
-pub(crate) struct Saved {
+pub(crate) struct SavedState {
     pub(crate) pods: BTreeMap<String, PodRequest>,
     allocations: BTreeMap<String, PodAllocations>,
     registered: Vec<String>,
 }
 
 /// The state of the device manager.
-pub(crate) struct Manager {
+pub(crate) struct DeviceManager {
     release: Release,
-    endpoints: BTreeMap<String, Endpoint>,
+    endpoints: BTreeMap<String, PluginEndpoint>,
     /// From 1.37 on, every connected endpoint, by resource and socket.
-    connected: BTreeMap<(String, PathBuf), Endpoint>,
+    connected: BTreeMap<(String, PathBuf), PluginEndpoint>,
     /// The last list of each resource, with the health that the kubelet assumes.
     devices: BTreeMap<String, Vec<Device>>,
     /// The resources of which a list was received in this run.
-    listed: Ids,
+    listed: DeviceIds,
     /// The devices in use, by resource.
-    pub(crate) allocated: BTreeMap<String, Ids>,
+    pub(crate) allocated: BTreeMap<String, DeviceIds>,
     /// The allocations by pod.
     allocations: BTreeMap<String, PodAllocations>,
     /// A pod, and the devices of its init containers that its next container takes, by resource.
-    reusable: (String, BTreeMap<String, Ids>),
+    reusable: (String, BTreeMap<String, DeviceIds>),
     pub(crate) pods: BTreeMap<String, PodRequest>,
     rng: Option<fastrand::Rng>,
 }
 
-impl Manager {
-    pub(crate) fn new(options: Options, saved: Saved) -> Self {
+impl DeviceManager {
+    pub(crate) fn new(options: KubeletOptions, saved: SavedState) -> Self {
         let devices: BTreeMap<_, _> =
             saved.registered.into_iter().map(|name| (name, Vec::new())).collect();
-        let stopped = Endpoint::default();
+        let stopped = PluginEndpoint::default();
         stopped.stop();
-        let mut manager = Manager {
+        let mut manager = DeviceManager {
             release: options.release,
             endpoints: devices.keys().map(|name| (name.clone(), stopped.clone())).collect(),
             connected: BTreeMap::new(),
             devices,
-            listed: Ids::new(),
+            listed: DeviceIds::new(),
             allocated: BTreeMap::new(),
             allocations: saved.allocations,
             reusable: Default::default(),
@@ -127,8 +127,8 @@ impl Manager {
         manager
     }
 
-    pub(crate) fn saved(&self) -> Saved {
-        Saved {
+    pub(crate) fn saved(&self) -> SavedState {
+        SavedState {
             pods: self.pods.clone(),
             allocations: self.allocations.clone(),
             registered: self.devices.keys().cloned().collect(),
@@ -147,7 +147,7 @@ impl Manager {
     pub(crate) fn plugin_connected(
         &mut self,
         resource: &str,
-        endpoint: Endpoint,
+        endpoint: PluginEndpoint,
     ) -> Result<(), String> {
         if self.release == Release::V1_37 {
             let socket = (resource.to_owned(), endpoint.socket.clone());
@@ -201,7 +201,7 @@ impl Manager {
         connected && self.listed.contains(resource)
     }
 
-    pub(crate) fn endpoint(&self, resource: &str) -> Result<Endpoint, String> {
+    pub(crate) fn endpoint(&self, resource: &str) -> Result<PluginEndpoint, String> {
         self.endpoints.get(resource).cloned().ok_or_else(|| {
             format!("endpoint not found in cache for a registered resource: {resource}")
         })
@@ -213,7 +213,7 @@ impl Manager {
     }
 
     /// The healthy devices of a resource that the kubelet knows.
-    pub(crate) fn healthy(&self, resource: &str) -> Option<Ids> {
+    pub(crate) fn healthy(&self, resource: &str) -> Option<DeviceIds> {
         let healthy = self.devices.get(resource)?.iter().filter(|d| d.health == HEALTHY);
         Some(healthy.map(|device| device.id.clone()).collect())
     }
@@ -284,15 +284,15 @@ impl Manager {
     }
 
     /// The devices of earlier init containers of the pod that its next container takes first.
-    pub(crate) fn reusable(&mut self, pod: &str, resource: &str) -> Ids {
+    pub(crate) fn reusable(&mut self, pod: &str, resource: &str) -> DeviceIds {
         if self.reusable.0 != pod {
             self.reusable = (pod.to_owned(), BTreeMap::new());
         }
         self.reusable.1.get(resource).cloned().unwrap_or_default()
     }
 
-    /// `addContainerAllocatedResources` and `removeContainerAllocatedResources`: the devices of an init
-    /// container are free for the next one, and those of other containers are not.
+    /// `addContainerAllocatedResources` and `removeContainerAllocatedResources`: the devices of an
+    /// init container are free for the next container. The devices of other containers are not.
     pub(crate) fn update_reusable(&mut self, pod: &str, container: &ContainerRequest) {
         let allocated = self.allocations(pod, container).cloned().unwrap_or_default();
         for (resource, Allocation { ids, .. }) in allocated {
@@ -320,6 +320,10 @@ impl Manager {
 
 fn view(name: &str, devices: &[Device]) -> ResourceView {
     let allocatable = devices.iter().filter(|device| device.health == HEALTHY).count();
-    let (name, capacity) = (name.to_owned(), devices.len());
-    ResourceView { name, capacity, allocatable, devices: devices.to_vec() }
+    ResourceView {
+        name: name.to_owned(),
+        capacity: devices.len(),
+        allocatable,
+        devices: devices.to_vec(),
+    }
 }

@@ -9,11 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use device_plugin::{Identity, Listener, Lock, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
-
-use crate::transport::{Identity, Listener, Lock, Transport};
-use crate::unix_sockets::UnixSockets;
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;
@@ -22,7 +20,7 @@ const BUFFER: usize = 64 * 1024;
 const BACKLOG: usize = 128;
 
 /// A host on which a kubelet can run.
-pub trait Host: Transport {
+pub trait KubeletHost: Transport {
     /// Creates a directory and its parents.
     ///
     /// # Errors
@@ -30,7 +28,7 @@ pub trait Host: Transport {
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 }
 
-impl Host for UnixSockets {
+impl KubeletHost for UnixSockets {
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         std::fs::create_dir_all(path)
     }
@@ -38,12 +36,12 @@ impl Host for UnixSockets {
 
 /// A host in memory, with directories and sockets. Clones refer to the same host.
 #[derive(Clone, Debug, Default)]
-pub struct InMemory(Arc<Mutex<Files>>);
+pub struct InMemory(Arc<Mutex<MemoryFiles>>);
 
 #[derive(Debug, Default)]
-struct Files {
+struct MemoryFiles {
     directories: BTreeSet<PathBuf>,
-    sockets: BTreeMap<PathBuf, Socket>,
+    sockets: BTreeMap<PathBuf, MemorySocket>,
     locks: BTreeMap<PathBuf, Arc<()>>,
     created: u64,
     bind_error: Option<io::ErrorKind>,
@@ -63,7 +61,7 @@ pub enum Inspection {
 }
 
 #[derive(Debug)]
-struct Socket {
+struct MemorySocket {
     created: u64,
     backlog: mpsc::Sender<DuplexStream>,
 }
@@ -94,7 +92,7 @@ impl InMemory {
         self.files().inspection = inspection;
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    fn files(&self) -> MutexGuard<'_, MemoryFiles> {
         // Every change under this lock is complete, so a poisoned lock still holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +101,7 @@ impl InMemory {
 impl Transport for InMemory {
     type Stream = DuplexStream;
     type Listener = MemoryListener;
-    type Lock = InMemoryLock;
+    type Lock = MemoryLock;
 
     fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
         let mut files = self.files();
@@ -119,7 +117,7 @@ impl Transport for InMemory {
         let (backlog, connections) = mpsc::channel(BACKLOG);
         files.created += 1;
         let created = files.created;
-        files.sockets.insert(path.to_owned(), Socket { created, backlog });
+        files.sockets.insert(path.to_owned(), MemorySocket { created, backlog });
         Ok(MemoryListener(connections))
     }
 
@@ -152,15 +150,16 @@ impl Transport for InMemory {
         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<InMemoryLock> {
-        let (mut files, path) = (self.files(), directory.join("locks").join(name));
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<MemoryLock> {
+        let mut files = self.files();
+        let path = directory.join("locks").join(name);
         if !files.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
         if files.locks.contains_key(&path) {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "another plugin has the lock"));
         }
-        let lock = InMemoryLock(self.clone(), path, Arc::default());
+        let lock = MemoryLock(self.clone(), path, Arc::default());
         files.locks.insert(lock.1.clone(), lock.2.clone());
         Ok(lock)
     }
@@ -177,15 +176,15 @@ impl Transport for InMemory {
 
 /// A lock that another plugin on the host cannot take.
 #[derive(Debug)]
-pub struct InMemoryLock(InMemory, PathBuf, Arc<()>);
+pub struct MemoryLock(InMemory, PathBuf, Arc<()>);
 
-impl Lock for InMemoryLock {
+impl Lock for MemoryLock {
     fn is_held(&self) -> bool {
         self.0.files().locks.get(&self.1).is_some_and(|lock| Arc::ptr_eq(lock, &self.2))
     }
 }
 
-impl Drop for InMemoryLock {
+impl Drop for MemoryLock {
     fn drop(&mut self) {
         if self.is_held() {
             self.0.files().locks.remove(&self.1);
@@ -193,7 +192,7 @@ impl Drop for InMemoryLock {
     }
 }
 
-impl Host for InMemory {
+impl KubeletHost for InMemory {
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.files().directories.insert(path.to_owned());
         Ok(())

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-/// Which kubelet the double imitates. Change the fields of [`Options::default()`].
+/// Which kubelet the double imitates. Change the fields of [`KubeletOptions::default()`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct KubeletOptions {
     /// The Kubernetes releases whose behavior is imitated.
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
     /// The operating system of the kubelet.
-    pub platform: Platform,
-    /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
-    /// valid.
+    pub platform: KubeletPlatform,
+    /// The seed of the order in which the kubelet iterates over sets, or `None` for the sorted
+    /// order. The order of a real kubelet is random.
     pub shuffled: Option<u64>,
 }
 
-impl Default for Options {
+impl Default for KubeletOptions {
     fn default() -> Self {
-        Options {
+        KubeletOptions {
             release: Release::V1_37,
             cleanup: Cleanup::Sockets,
-            platform: Platform::Windows,
+            platform: KubeletPlatform::Windows,
             shuffled: None,
         }
     }
@@ -57,13 +57,13 @@ pub enum Cleanup {
 /// The operating system of a kubelet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Platform {
-    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates the
-    /// devices of all containers when it admits their pod.
+pub enum KubeletPlatform {
+    /// Linux, or Windows with the feature gate `WindowsCPUAndMemoryAffinity`: the kubelet allocates
+    /// the devices of all containers when it admits their pod.
     Linux,
-    /// Windows: the kubelet allocates the devices of a container when it creates the container. It calls
-    /// `PreStartContainer` before, which fails for a plugin that requires this call, because no devices
-    /// are allocated yet.
+    /// Windows: the kubelet allocates the devices of a container when it creates the container.
+    /// `PreStartContainer` precedes that, so it fails for a plugin that requires this call: no
+    /// devices are allocated yet.
     Windows,
 }
 

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use device_plugin::connection::{self, ClosableIo};
+use device_plugin::v1beta1::registration_server::{Registration, RegistrationServer};
+use device_plugin::v1beta1::{Empty, RegisterRequest};
+use device_plugin::{Listener, Transport, is_extended_resource_name};
 use futures_util::stream;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -12,14 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
-use super::manager::{Endpoint, Plugin};
-use super::options::{RegisterFault, Release, StreamFault};
-use super::process::Process;
-use crate::connection::{self, ClosableIo};
-use crate::names::is_extended_resource_name;
-use crate::transport::{Listener, Transport};
-use crate::v1beta1::registration_server::{Registration, RegistrationServer};
-use crate::v1beta1::{Empty, RegisterRequest};
+use crate::manager::{PluginClient, PluginEndpoint};
+use crate::options::{RegisterFault, Release, StreamFault};
+use crate::process::KubeletProcess;
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
@@ -34,7 +33,7 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(50);
 const NEVER_READ_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves plugins until the future is dropped.
-pub(crate) async fn serve<T: Transport>(listener: T::Listener, process: Arc<Process<T>>) {
+pub(crate) async fn serve<T: Transport>(listener: T::Listener, process: Arc<KubeletProcess<T>>) {
     let close = process.close.clone();
     let connections = stream::unfold(listener, |mut listener| async {
         let accepted = listener.accept().await;
@@ -46,7 +45,7 @@ pub(crate) async fn serve<T: Transport>(listener: T::Listener, process: Arc<Proc
 }
 
 /// The `Registration` service that a kubelet serves on `kubelet.sock`.
-struct Registrar<T: Transport>(Arc<Process<T>>);
+struct Registrar<T: Transport>(Arc<KubeletProcess<T>>);
 
 #[tonic::async_trait]
 impl<T: Transport> Registration for Registrar<T> {
@@ -94,7 +93,7 @@ fn check(request: &RegisterRequest) -> Result<(), String> {
 /// `connectClient`. The work runs in a separate task: before 1.36 it continues after the plugin
 /// cancels its call; since 1.36 it ends with the call.
 async fn connect_client<T: Transport>(
-    process: &Arc<Process<T>>,
+    process: &Arc<KubeletProcess<T>>,
     resource: String,
     socket: PathBuf,
 ) -> Result<(), String> {
@@ -104,7 +103,7 @@ async fn connect_client<T: Transport>(
 }
 
 async fn connect_and_run<T: Transport>(
-    process: Arc<Process<T>>,
+    process: Arc<KubeletProcess<T>>,
     resource: String,
     socket: PathBuf,
     mut answer: oneshot::Sender<Result<(), String>>,
@@ -135,16 +134,16 @@ async fn connect_and_run<T: Transport>(
 
 /// `Connect` and `PluginConnected`.
 async fn connect<T: Transport>(
-    process: &Arc<Process<T>>,
+    process: &Arc<KubeletProcess<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<Plugin, String> {
-    let mut plugin = Plugin::new(dial(process, socket).await?);
+) -> Result<PluginClient, String> {
+    let mut plugin = PluginClient::new(dial(process, socket).await?);
     let options = plugin
         .get_device_plugin_options(Empty {})
         .await
         .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
-    let endpoint = Endpoint {
+    let endpoint = PluginEndpoint {
         plugin: Some(plugin.clone()),
         options: options.into_inner(),
         socket: socket.to_owned(),
@@ -154,7 +153,7 @@ async fn connect<T: Transport>(
     Ok(plugin)
 }
 
-async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Channel, String> {
+async fn dial<T: Transport>(process: &KubeletProcess<T>, socket: &Path) -> Result<Channel, String> {
     let close = CancellationToken::new();
     let connected = async {
         loop {
@@ -176,10 +175,10 @@ async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Chann
 /// `runClient`: watches the list until the stream ends. The end disconnects the plugin that is
 /// known under the resource's name by then (before 1.37), or under its name and socket.
 async fn run_client<T: Transport>(
-    process: Arc<Process<T>>,
+    process: Arc<KubeletProcess<T>>,
     resource: String,
     socket: PathBuf,
-    mut plugin: Plugin,
+    mut plugin: PluginClient,
 ) {
     let fault = process.faults().stream;
     let end = watch_list(&process, &resource, &mut plugin, &fault).await;
@@ -190,9 +189,9 @@ async fn run_client<T: Transport>(
 }
 
 async fn watch_list<T: Transport>(
-    process: &Arc<Process<T>>,
+    process: &Arc<KubeletProcess<T>>,
     resource: &str,
-    plugin: &mut Plugin,
+    plugin: &mut PluginClient,
     fault: &StreamFault,
 ) -> String {
     if *fault == StreamFault::NeverOpen {

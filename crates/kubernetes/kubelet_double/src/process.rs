@@ -6,33 +6,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use device_plugin::{KUBELET_SOCKET, Transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::manager::{Manager, Saved};
-use super::options::{Cleanup, Faults, Options, Release};
-use crate::names::KUBELET_SOCKET;
-use crate::transport::Transport;
+use crate::manager::{DeviceManager, SavedState};
+use crate::options::{Cleanup, Faults, KubeletOptions, Release};
 
 /// The name of the file in which a kubelet saves its allocations.
 const CHECKPOINT: &str = "kubelet_internal_checkpoint";
 
 /// One run of a kubelet.
-pub(crate) struct Process<T: Transport> {
+pub(crate) struct KubeletProcess<T: Transport> {
     pub(crate) host: T,
     pub(crate) directory: PathBuf,
-    pub(crate) options: Options,
-    manager: Mutex<Manager>,
-    connections: Mutex<Vec<Connection>>,
-    shared: Shared,
+    pub(crate) options: KubeletOptions,
+    manager: Mutex<DeviceManager>,
+    connections: Mutex<Vec<PluginConnection>>,
+    shared: SharedState,
     tasks: Mutex<JoinSet<()>>,
     /// Closes the connections of plugins to the kubelet.
     pub(crate) close: CancellationToken,
 }
 
 /// A connection to the plugin behind a socket. Dropping it closes the connection.
-struct Connection {
+struct PluginConnection {
     resource: String,
     socket: PathBuf,
     /// Whether the real kubelet still tracks it.
@@ -43,28 +42,28 @@ struct Connection {
 
 /// What outlives a run of the kubelet: faults, counters and the change notification.
 #[derive(Clone, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) faults: Arc<Mutex<Faults>>,
     pub(crate) registrations: Arc<Mutex<BTreeMap<String, u64>>>,
     pub(crate) changes: watch::Sender<u64>,
 }
 
-impl<T: Transport> Process<T> {
+impl<T: Transport> KubeletProcess<T> {
     /// Starts a kubelet: cleans its directory and binds its socket.
     pub(crate) fn start(
         host: T,
         directory: PathBuf,
-        options: Options,
-        saved: Saved,
-        shared: Shared,
+        options: KubeletOptions,
+        saved: SavedState,
+        shared: SharedState,
     ) -> io::Result<(Arc<Self>, T::Listener)> {
         clean_up(&host, &directory, options.cleanup)?;
         let listener = host.bind(&directory.join(KUBELET_SOCKET))?;
-        let process = Process {
+        let process = KubeletProcess {
             host,
             directory,
             options,
-            manager: Mutex::new(Manager::new(options, saved)),
+            manager: Mutex::new(DeviceManager::new(options, saved)),
             connections: Mutex::default(),
             shared,
             tasks: Mutex::default(),
@@ -93,14 +92,14 @@ impl<T: Transport> Process<T> {
     }
 
     /// Changes the manager and notifies those who wait for changes.
-    pub(crate) fn with_manager<R>(&self, update: impl FnOnce(&mut Manager) -> R) -> R {
+    pub(crate) fn with_manager<R>(&self, update: impl FnOnce(&mut DeviceManager) -> R) -> R {
         let result = update(&mut lock(&self.manager));
         self.shared.changes.send_modify(|version| *version += 1);
         result
     }
 
     /// The manager, for what nobody waits for.
-    pub(crate) fn manager(&self) -> MutexGuard<'_, Manager> {
+    pub(crate) fn manager(&self) -> MutexGuard<'_, DeviceManager> {
         lock(&self.manager)
     }
 
@@ -120,8 +119,12 @@ impl<T: Transport> Process<T> {
                 earlier.is_tracked = false;
             }
         }
-        let (resource, socket) = (resource.to_owned(), socket.to_owned());
-        connections.push(Connection { resource, socket, is_tracked: true, closer: None });
+        connections.push(PluginConnection {
+            resource: resource.to_owned(),
+            socket: socket.to_owned(),
+            is_tracked: true,
+            closer: None,
+        });
     }
 
     /// Records that a connection is established, and how to close it.
@@ -147,7 +150,8 @@ impl<T: Transport> Process<T> {
     /// The part of `Stop` that disconnects all plugins.
     pub(crate) fn disconnect_all(&self) {
         let connections = std::mem::take(&mut *lock(&self.connections));
-        for Connection { resource, socket, .. } in connections.iter().filter(|c| c.is_tracked) {
+        for PluginConnection { resource, socket, .. } in connections.iter().filter(|c| c.is_tracked)
+        {
             self.with_manager(|manager| manager.plugin_disconnected(resource, socket));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
+use device_plugin::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
 /// A pod, which the scheduler placed on this node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub struct PodRequest {
 pub struct ContainerRequest {
     /// The name of the container, which is unique in the pod.
     pub name: String,
-    /// Whether it ends before the others start, which then take its devices.
+    /// Whether it is an init container: it ends before the others start, which take its devices.
     pub is_init: bool,
     /// The number of requested devices, by resource.
     pub resources: BTreeMap<String, u32>,
@@ -55,7 +55,8 @@ impl PodRequest {
 
     /// How many devices of a resource the scheduler reserves.
     pub(crate) fn count(&self, resource: &str) -> u32 {
-        let (mut at_once, mut at_start) = (0, 0);
+        let mut at_once = 0;
+        let mut at_start = 0;
         for container in &self.containers {
             let count = container.resources.get(resource).copied().unwrap_or_default();
             if container.is_init {
@@ -96,8 +97,9 @@ pub struct ContainerView {
 }
 
 impl ContainerView {
-    /// Adds an answer as `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`
-    /// does: earlier answers take precedence, and paths are compared case-sensitively.
+    /// Adds an answer as `deviceRunContainerOptions` of
+    /// `pkg/kubelet/cm/devicemanager/pod_devices.go` does: earlier answers take precedence, and
+    /// paths are compared case-sensitively.
     pub(crate) fn merge(&mut self, answer: ContainerAllocateResponse) {
         merge_map(&mut self.envs, answer.envs, "environment variable", &mut self.dropped);
         for device in answer.devices {
@@ -145,8 +147,9 @@ fn merge_map(
 
 #[cfg(test)]
 mod tests {
+    use device_plugin::v1beta1::CdiDevice;
+
     use super::*;
-    use crate::v1beta1::CdiDevice;
 
     fn device(host_path: &str) -> DeviceSpec {
         DeviceSpec { host_path: host_path.to_owned(), ..DeviceSpec::default() }

@@ -4,18 +4,18 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use tokio::time::timeout;
-use tonic::Status;
-
-use super::manager::{Allocation, Endpoint, Ids, Manager};
-use super::pods::{ContainerRequest, ContainerView};
-use super::process::Process;
-use super::registration::grpc_error;
-use crate::transport::Transport;
-use crate::v1beta1::{
+use device_plugin::Transport;
+use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerAllocateResponse,
     ContainerPreferredAllocationRequest, PreStartContainerRequest, PreferredAllocationRequest,
 };
+use tokio::time::timeout;
+use tonic::Status;
+
+use crate::manager::{Allocation, DeviceIds, DeviceManager, PluginEndpoint};
+use crate::pods::{ContainerRequest, ContainerView};
+use crate::process::KubeletProcess;
+use crate::registration::grpc_error;
 
 /// `KubeletPreStartContainerRPCTimeoutInSecs`.
 const PRE_START_LIMIT: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ const PRE_START_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// The kubelet's message.
 pub(crate) async fn allocate<T: Transport>(
-    process: &Process<T>,
+    process: &KubeletProcess<T>,
     pod: &str,
     container: &ContainerRequest,
 ) -> Result<(), String> {
@@ -38,7 +38,7 @@ pub(crate) async fn allocate<T: Transport>(
         }
         let request = ResourceRequest { process, pod, container, resource, count: *count as usize };
         if let Err(error) = request.allocate().await {
-            process.with_manager(Manager::count_allocated);
+            process.with_manager(DeviceManager::count_allocated);
             return Err(error);
         }
     }
@@ -51,7 +51,7 @@ pub(crate) async fn allocate<T: Transport>(
 /// # Errors
 /// The kubelet's message.
 pub(crate) async fn create_container<T: Transport>(
-    process: &Process<T>,
+    process: &KubeletProcess<T>,
     pod: &str,
     container: &ContainerRequest,
 ) -> Result<ContainerView, String> {
@@ -69,7 +69,7 @@ pub(crate) async fn create_container<T: Transport>(
 
 /// `callPreStartContainerIfNeeded`.
 async fn pre_start<T: Transport>(
-    process: &Process<T>,
+    process: &KubeletProcess<T>,
     pod: &str,
     container: &ContainerRequest,
     resource: &str,
@@ -97,7 +97,7 @@ async fn pre_start<T: Transport>(
 
 /// The request of a container for one resource.
 struct ResourceRequest<'a, T: Transport> {
-    process: &'a Process<T>,
+    process: &'a KubeletProcess<T>,
     pod: &'a str,
     container: &'a ContainerRequest,
     resource: &'a str,
@@ -105,7 +105,7 @@ struct ResourceRequest<'a, T: Transport> {
 }
 
 impl<T: Transport> ResourceRequest<'_, T> {
-    fn manager(&self) -> MutexGuard<'_, Manager> {
+    fn manager(&self) -> MutexGuard<'_, DeviceManager> {
         self.process.manager()
     }
 
@@ -123,7 +123,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
 
     async fn call(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &PluginEndpoint,
         devices_ids: Vec<String>,
     ) -> Result<ContainerAllocateResponse, String> {
         let container_requests = vec![ContainerAllocateRequest { devices_ids }];
@@ -138,7 +138,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
     }
 
     /// `devicesToAllocate`.
-    async fn choose(&self) -> Result<Ids, String> {
+    async fn choose(&self) -> Result<DeviceIds, String> {
         let resource = self.resource;
         let Some(healthy) = self.manager().healthy(resource) else {
             return Err(format!("cannot allocate unregistered device {resource}"));
@@ -148,7 +148,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
                 "no healthy devices present; cannot allocate unhealthy devices {resource}"
             ));
         }
-        let mut chosen = Ids::new();
+        let mut chosen = DeviceIds::new();
         let reusable = self.manager().reusable(self.pod, resource);
         self.take_from(&mut chosen, &reusable);
         if chosen.len() == self.count {
@@ -156,7 +156,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
         }
         let needed = self.count - chosen.len();
         let in_use = self.manager().allocated.get(resource).cloned().unwrap_or_default();
-        let available: Ids = healthy.difference(&in_use).cloned().collect();
+        let available: DeviceIds = healthy.difference(&in_use).cloned().collect();
         if available.len() < needed {
             return Err(format!(
                 "requested number of devices unavailable for {resource}. Requested: {needed}, \
@@ -172,7 +172,7 @@ impl<T: Transport> ResourceRequest<'_, T> {
     }
 
     /// `allocateRemainingFrom`: moves devices from `from` to `chosen` until `chosen` is complete.
-    fn take_from(&self, chosen: &mut Ids, from: &Ids) {
+    fn take_from(&self, chosen: &mut DeviceIds, from: &DeviceIds) {
         let others = self.in_order(&from.difference(chosen).cloned().collect());
         chosen.extend(others.into_iter().take(self.count - chosen.len()));
         let mut manager = self.manager();
@@ -180,19 +180,19 @@ impl<T: Transport> ResourceRequest<'_, T> {
         allocated.extend(chosen.iter().cloned());
     }
 
-    fn in_order(&self, ids: &Ids) -> Vec<String> {
+    fn in_order(&self, ids: &DeviceIds) -> Vec<String> {
         self.manager().in_iteration_order(ids.iter().cloned().collect())
     }
 
     /// `callGetPreferredAllocationIfAvailable`. The kubelet calls it even if there is no choice.
     async fn preferred(
         &self,
-        endpoint: &Endpoint,
-        available: &Ids,
-        chosen: &Ids,
-    ) -> Result<Ids, String> {
+        endpoint: &PluginEndpoint,
+        available: &DeviceIds,
+        chosen: &DeviceIds,
+    ) -> Result<DeviceIds, String> {
         if !endpoint.options.get_preferred_allocation_available {
-            return Ok(Ids::new());
+            return Ok(DeviceIds::new());
         }
         let container = ContainerPreferredAllocationRequest {
             available_device_ids: self.in_order(&available.union(chosen).cloned().collect()),
