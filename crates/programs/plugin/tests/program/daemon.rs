@@ -13,7 +13,7 @@ use device_plugin::testing::{
 use device_plugin::{Transport, UnixSockets};
 
 use crate::harness::{outcome, program, recorded};
-use crate::shutdown_request;
+use crate::{reference, shutdown_request};
 
 pub(crate) const DISPLAY: &str = "directx.microsoft.com/display";
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
@@ -324,7 +324,8 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
     let report = until(false, "waiting").await.unwrap();
     assert_eq!(report["resources"][0]["name"], DISPLAY);
     let mut kubelet = daemon.kubelet();
-    until(true, "received the device list").await.unwrap();
+    let report = until(true, "received the device list").await.unwrap();
+    reference::assert_described("status", &[report]);
     kubelet.stop().await;
     let report = until(false, "waiting").await.unwrap();
     let error = report["resources"][0]["lastError"].as_str().unwrap();
