@@ -5,7 +5,6 @@
 
 mod changes;
 mod ends;
-mod kubelets;
 mod logs;
 mod other_daemons;
 mod overload;
