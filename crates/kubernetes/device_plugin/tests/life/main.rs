@@ -10,7 +10,6 @@ mod other_daemons;
 mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
-mod real_sockets;
 mod registration;
 mod service;
 mod socket_files;
