@@ -139,7 +139,10 @@ async fn another_plugin_is_reported_once_and_not_fought() {
     let text = log.text();
     let warning = "kubelet keeps closing the ListAndWatch stream";
     assert_eq!((log.lines("WARN", warning), log.lines("WARN", "")), (1, 1), "{text}");
-    assert!(text.contains("other_sockets=\"other.sock\""), "{text}");
+    let line = text.lines().find(|line| line.contains(warning)).unwrap();
+    for part in [GPU, "streams=5", "other_sockets=\"other.sock\"", "only one device plugin"] {
+        assert!(line.contains(part), "{line}");
+    }
     let registrations = kubelet.registrations(GPU);
     assert!((20..30).contains(&registrations), "{registrations}");
 }

