@@ -6,7 +6,6 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use devices::{
@@ -148,7 +147,7 @@ impl FileSettings {
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
     let name = path.display().to_string();
     let AnyCase(mut file): AnyCase<ConfigurationFile> =
-        document::parse(&name, bytes).map_err(|error| of_nvidia(error, &name, bytes))?;
+        document::parse(&name, bytes).map_err(advised)?;
     let rules = file_rules(&name, file.resources.take().unwrap_or_default())?;
     Ok(FileSettings { values: file.values(&name), rules, ignored: Vec::new() })
 }
@@ -174,29 +173,20 @@ const OTHER_KEYS: [(&str, &str); 7] = [
 
 /// The keys of a file of NVIDIA's device plugin.
 const NVIDIA_KEYS: [&str; 3] = ["version", "flags", "sharing"];
-
-/// Names all keys of NVIDIA's device plugin at once, if the error is about one of them.
-fn of_nvidia(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
-    let known = NVIDIA_KEYS.iter().find(|key| error.what == format!("unknown key `{key}`"));
-    let Some(first) = known.filter(|_| error.path.is_empty()) else { return advised(error) };
-    let keys = document::parse(name, bytes).map(|Entries(keys): Entries<String, IgnoredAny>| keys);
-    let found: Vec<String> = NVIDIA_KEYS
-        .iter()
-        .filter(|key| *key == first || keys.as_ref().is_ok_and(|keys| keys.contains_key(**key)))
-        .map(|key| format!("`{key}`"))
-        .collect();
-    let noun = if found.len() == 1 { "unknown key" } else { "unknown keys" };
-    let what = format!("{noun} {}: this is a file of NVIDIA's device plugin", found.join(", "));
-    ReadError { what, ..error }.with_hint(
-        "delete these keys; write `multitenancy: 4` for `replicas: 4`, `sharedRequests: one` for \
-         `failRequestsGreaterThanOne: true`, and `renameShared: true` for `renameByDefault: true`; \
-         docs/nvidia.md has an example",
-    )
-}
+/// What to write instead of a file of NVIDIA's device plugin.
+const NVIDIA_HINT: &str = "delete the keys `version`, `flags` and `sharing`; write \
+     `multitenancy: 4` for `replicas: 4`, `sharedRequests: one` for \
+     `failRequestsGreaterThanOne: true`, and `renameShared: true` for `renameByDefault: true`; \
+     docs/nvidia.md has an example";
 
 /// Adds what to write instead, if the error is about the value of one of some keys, or about one of
-/// [`OTHER_KEYS`].
+/// [`OTHER_KEYS`] or [`NVIDIA_KEYS`].
 fn advised(error: ReadError) -> ReadError {
+    let is_of_nvidia = |key: &&str| error.what == format!("unknown key `{key}`");
+    if error.path.is_empty() && NVIDIA_KEYS.iter().any(is_of_nvidia) {
+        let what = format!("{}: this is a file of NVIDIA's device plugin", error.what);
+        return ReadError { what, ..error }.with_hint(NVIDIA_HINT);
+    }
     for (key, hint) in OTHER_KEYS {
         if error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`")) {
             return error.with_hint(hint);

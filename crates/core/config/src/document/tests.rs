@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::*;
