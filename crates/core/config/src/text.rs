@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn another_encoding_is_an_error_with_a_hint() {
         let utf_16: Vec<u8> = "a: 1".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let utf_32: Vec<u8> = "\u{FEFF}a".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        let utf_32: Vec<u8> =
+            "\u{FEFF}a".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
         for bytes in [utf_16, utf_32] {
             let error = text("f.yaml", &bytes).unwrap_err();
             let what = "f.yaml: the file is not UTF-8, or UTF-16 with a byte order mark";

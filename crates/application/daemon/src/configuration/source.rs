@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use command_line::Failure;
 #[cfg(windows)]
 use config::Trust;
-use config::{Config, Environment, Flags, Origin, ProcessEnvironment};
+use config::{Config, Environment, Flags, ModelSummary, ProcessEnvironment, SettingText};
 use devices::DriverModel;
 
 /// The configuration at one moment.
@@ -96,18 +96,43 @@ impl Environment for RecordedReads {
     }
 }
 
-/// Logs every value, defaults at a lower level, and the values that have no effect.
+/// Logs the file and the variables of each driver model, every value, defaults at a lower level,
+/// and what has no effect.
 pub fn log(config: &Config) {
-    for value in &config.effective {
-        let model = value.model.map(<&str>::from);
-        let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
-        if value.origin == Origin::Default {
-            tracing::debug!(model, key, value = setting, %origin, "configuration");
-        } else {
-            tracing::info!(model, key, value = setting, %origin, "configuration");
+    if let Some(directory) = &config.device_plugin_dir {
+        let directory = directory.display();
+        tracing::info!(key = "device-plugin-dir", value = %directory, "configuration");
+    }
+    for ModelSummary { model, file, variables, settings } in &config.models {
+        let model: &str = model.into();
+        let file = file.as_deref().unwrap_or("none");
+        let variables = Some(variables.join(", ")).filter(|names| !names.is_empty());
+        tracing::info!(model, file, variables, "configuration");
+        for SettingText { key, value, is_default } in settings {
+            if *is_default {
+                tracing::debug!(model, key, value, "configuration");
+            } else {
+                tracing::info!(model, key, value, "configuration");
+            }
         }
     }
     for notice in &config.notices {
+        log_notice(notice);
+    }
+}
+
+/// Logs the values and notices that `before` does not have.
+pub(crate) fn log_changes(before: &Config, after: &Config) {
+    for ModelSummary { model, file, settings, .. } in &after.models {
+        let before = before.models.iter().find(|before| before.model == *model);
+        let before: &[SettingText] = before.map_or(&[], |before| &before.settings);
+        for setting in settings.iter().filter(|setting| !before.contains(setting)) {
+            let SettingText { key, value, .. } = setting;
+            let model: &str = model.into();
+            tracing::info!(model, key, value, file, "configuration changed");
+        }
+    }
+    for notice in after.notices.iter().filter(|notice| !before.notices.contains(notice)) {
         log_notice(notice);
     }
 }
