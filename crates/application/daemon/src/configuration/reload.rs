@@ -70,7 +70,7 @@ impl ConfigReload {
     ///
     /// # Errors
     /// The thread that follows the files has panicked.
-    pub async fn next(&mut self) -> Result<Option<Box<Config>>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Config>, Failure> {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
             match following.updates.recv().await {
@@ -91,7 +91,7 @@ impl ConfigReload {
                 Some(Ok(config)) => {
                     // The policy is the same, but the file may be another one.
                     source::log_changes(&following.active, &config);
-                    following.active = *config;
+                    following.active = config;
                     if self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                         tracing::info!("the active configuration is up to date");
                         return Ok(None);

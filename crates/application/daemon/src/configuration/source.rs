@@ -1,60 +1,54 @@
 //! The configuration of this process: its options, environment and files.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use command_line::Failure;
-#[cfg(windows)]
-use config::Trust;
-use config::{Config, Environment, Flags, ModelSummary, ProcessEnvironment, SettingText};
-use devices::DriverModel;
+use config::{Config, Environment, Flags, ModelSummary, ProcessEnvironment, SettingText, Trust};
 
 /// The configuration at one moment.
-pub struct Reading {
+pub(crate) struct Reading {
     /// An invalid configuration is wrong usage.
-    pub result: Result<Config, Failure>,
+    pub(crate) result: Result<Config, Failure>,
     /// Every file that was looked for.
-    pub(crate) files: Vec<ConfigFile>,
-    /// Whether one of them is ignored because others may change it.
-    pub(crate) has_distrusted: bool,
+    pub(crate) files: BTreeMap<PathBuf, FileState>,
 }
 
-/// A file that was looked for.
-pub(crate) struct ConfigFile {
-    pub(crate) path: PathBuf,
-    /// Whether it exists, is trusted and can be read.
-    pub(crate) is_readable: bool,
-}
-
-/// Reads and checks the configuration with the default device plugin directory.
-///
-/// # Errors
-/// An invalid configuration is wrong usage.
-pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Config, Failure> {
-    let driver_models = driver_models.to_vec();
-    read(&Flags { driver_models, config, device_plugin_dir: None }).result
+/// What became of a file that was looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FileState {
+    /// It was read.
+    Read,
+    /// It does not exist, or cannot be read.
+    Missing,
+    /// It is ignored because others may change it.
+    Distrusted,
 }
 
 /// Reads and checks the configuration.
-#[must_use]
-pub fn read(flags: &Flags) -> Reading {
+///
+/// # Errors
+/// An invalid configuration is wrong usage.
+pub fn load(flags: &Flags) -> Result<Config, Failure> {
+    read(flags).result
+}
+
+/// Like [`load`], with the files that were looked for.
+pub(crate) fn read(flags: &Flags) -> Reading {
     let environment = RecordedReads::default();
     let result = config::load(flags, &environment).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         Failure::usage(error).hint_if_any(hint)
     });
-    let has_distrusted = environment.has_distrusted.get();
-    Reading { result, files: environment.files.into_inner(), has_distrusted }
+    Reading { result, files: environment.0.into_inner() }
 }
 
 /// The environment of this process. It records the files that are read.
 #[derive(Default)]
-struct RecordedReads {
-    files: RefCell<Vec<ConfigFile>>,
-    has_distrusted: Cell<bool>,
-}
+struct RecordedReads(RefCell<BTreeMap<PathBuf, FileState>>);
 
 impl Environment for RecordedReads {
     fn variable(&self, name: &str) -> Option<OsString> {
@@ -71,29 +65,41 @@ impl Environment for RecordedReads {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let result = ProcessEnvironment.read(path);
-        let file = ConfigFile { path: path.to_owned(), is_readable: result.is_ok() };
-        self.files.borrow_mut().push(file);
+        let state = if result.is_ok() { FileState::Read } else { FileState::Missing };
+        self.0.borrow_mut().insert(path.to_owned(), state);
         result
     }
 
-    /// Only Windows needs the check: ordinary users may create folders on its system drive.
-    #[cfg(windows)]
     fn trust(&self, path: &Path) -> Trust {
-        let trust = match win32::directory_access::distrust(path) {
-            Ok(None) => return Trust::Trusted,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Trust::Absent,
-            Ok(Some((reason, fix))) => {
-                Trust::Distrusted(format!("{reason}; {fix}, or name the file with --config"))
-            }
-            Err(error) => Trust::Distrusted(format!("{error}; name the file with --config")),
+        let trust = trust(path);
+        let state = match trust {
+            Trust::Trusted => return trust,
+            Trust::Absent => FileState::Missing,
+            Trust::Distrusted(_) => FileState::Distrusted,
         };
-        if matches!(trust, Trust::Distrusted(_)) {
-            self.has_distrusted.set(true);
-        }
         // The file is watched even if it was not read: it may be created or trusted later.
-        self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), is_readable: false });
+        self.0.borrow_mut().insert(path.to_owned(), state);
         trust
     }
+}
+
+/// Whether others may change the file or create it.
+#[cfg(windows)]
+fn trust(path: &Path) -> Trust {
+    match win32::directory_access::distrust(path) {
+        Ok(None) => Trust::Trusted,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Trust::Absent,
+        Ok(Some((reason, fix))) => {
+            Trust::Distrusted(format!("{reason}; {fix}, or name the file with --config"))
+        }
+        Err(error) => Trust::Distrusted(format!("{error}; name the file with --config")),
+    }
+}
+
+/// Only Windows needs the check: ordinary users may create folders on its system drive.
+#[cfg(not(windows))]
+fn trust(_: &Path) -> Trust {
+    Trust::Trusted
 }
 
 /// Logs the file and the variables of each driver model, every value, defaults at a lower level,
