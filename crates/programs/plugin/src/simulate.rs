@@ -15,6 +15,7 @@ use clap::Args;
 use command_line::options::{DriverModels, Input};
 use command_line::verdict::print_report;
 use command_line::{Failure, OutputFormat};
+use config::Flags;
 use daemon::configuration;
 use daemon::event_loop;
 use daemon::logging::LogArguments;
@@ -71,8 +72,11 @@ struct Simulation {
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     check_names(&arguments.pods)?;
     let snapshot = snapshot(arguments.input.inventory.as_deref())?;
-    let models = &arguments.models.driver_models;
-    let config = configuration::load(models, arguments.input.config.clone())?;
+    let config = configuration::load(&Flags {
+        driver_models: arguments.models.driver_models.clone(),
+        config: arguments.input.config.clone(),
+        device_plugin_dir: None,
+    })?;
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }

@@ -22,7 +22,9 @@ pub(super) fn config_of(text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    configuration::load(&[DriverModel::Wddm], Some(file)).unwrap()
+    let driver_models = vec![DriverModel::Wddm];
+    let flags = config::Flags { driver_models, config: Some(file), device_plugin_dir: None };
+    configuration::load(&flags).unwrap()
 }
 
 /// A host with two NVIDIA GPUs.
