@@ -8,7 +8,6 @@ mod ends;
 mod kubelets;
 mod logs;
 mod other_daemons;
-mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
 mod real_sockets;
