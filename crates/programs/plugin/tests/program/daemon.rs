@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use device_plugin::testing::{
-    Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault,
+    Faults, KubeletDouble, Options, PodRequest, RegisterFault, ResourceView, StreamFault,
 };
-use device_plugin::{Transport, UnixSockets};
+use device_plugin::{KUBELET_SOCKET, Listener, Transport, UnixSockets};
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
@@ -249,6 +250,68 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
         .await;
     let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
+}
+
+/// Kubelets that refuse, hang, end streams, restart and close connections, one after the other.
+#[tokio::test]
+async fn kubelets_that_misbehave_do_not_keep_it_from_the_next_one() {
+    if device_plugin::unix_sockets::skips_test() {
+        return;
+    }
+    let daemon = Daemon::start(&[]);
+    let mut kubelet = daemon.kubelet();
+    let register = [
+        RegisterFault::Refuse("no".to_owned()),
+        RegisterFault::Refuse("no\n".repeat(100_000)),
+        RegisterFault::RefuseAfterDial("no".to_owned()),
+        RegisterFault::Hang,
+    ];
+    let stream =
+        [StreamFault::DropAfter(Duration::ZERO), StreamFault::NeverRead, StreamFault::NeverOpen];
+    let register = register.map(|register| Faults { register, ..Faults::default() });
+    let stream = stream.map(|stream| Faults { stream, ..Faults::default() });
+    for faults in register.into_iter().chain(stream) {
+        kubelet.kill();
+        kubelet.set_faults(faults);
+        kubelet.start_again().unwrap();
+        // The daemon meets a new kubelet within 0.3 seconds.
+        sleep(Duration::from_millis(600)).await;
+    }
+    kubelet.set_faults(Faults::default());
+    for _ in 0..20 {
+        kubelet.restart().await.unwrap();
+    }
+    kubelet.stop().await;
+    close_connections(&daemon.directory()).await;
+
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.unwrap();
+    #[cfg(target_os = "linux")]
+    assert!(peak_memory_kib(daemon.child.id()) < 128 * 1024);
+    let (status, log) = daemon.terminate();
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("registration failed; retrying"), "{log}");
+    assert!(log.len() < 64 * 1024, "{log}");
+}
+
+/// Listens as the kubelet, and closes the first connections at once.
+async fn close_connections(directory: &Path) {
+    let socket = directory.join(KUBELET_SOCKET);
+    let _ = std::fs::remove_file(&socket);
+    let mut listener = UnixSockets.bind(&socket).unwrap();
+    for _ in 0..3 {
+        drop(timeout(LIMIT, listener.accept()).await.unwrap().unwrap());
+    }
+    drop(listener);
+    let _ = std::fs::remove_file(&socket);
+}
+
+#[cfg(target_os = "linux")]
+fn peak_memory_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]
