@@ -26,11 +26,11 @@ mod config_files;
 mod document;
 mod environment;
 mod error;
+mod file_bytes;
 pub mod inventory;
 mod origin;
 mod policy;
 mod read_error;
-mod regular_file;
 mod resources;
 mod rules;
 mod settings;
@@ -41,9 +41,9 @@ mod variables;
 pub use config::{Config, Flags, load};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;
+pub use file_bytes::read_bytes;
 pub use origin::{Effective, Origin};
 pub use read_error::{Place, ReadError};
-pub use regular_file::read_bytes;
 pub use values::{
     MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,
 };

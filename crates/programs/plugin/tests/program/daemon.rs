@@ -187,31 +187,6 @@ async fn it_registers_follows_its_host_and_shuts_down() {
     assert!(!directory.exists() || sockets(&directory) == 0);
 }
 
-/// It does not end the tracking of changes.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_fifo_in_place_of_the_inventory_changes_nothing() {
-    let daemon = Daemon::start(&[]);
-    let kubelet = daemon.kubelet();
-    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
-    let path = daemon.folder.path().join("host.yaml");
-    let whole = std::fs::read_to_string(&path).unwrap();
-    let pipe = daemon.folder.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    std::fs::rename(&pipe, &path).unwrap();
-    daemon.wait_for_line("it is not a regular file");
-    assert_eq!(display(&kubelet.resources()), Some((2, 2)));
-
-    std::fs::write(path.with_extension("new"), &whole).unwrap();
-    std::fs::rename(path.with_extension("new"), &path).unwrap();
-    daemon.rewrite(|text| text.replacen("problemCode: 0", "problemCode: 43", 1));
-    until(&kubelet, "the next good file counts", |v| display(v) == Some((2, 1))).await;
-    daemon.rewrite(|_| whole.clone());
-    until(&kubelet, "healthy again", |v| display(v) == Some((2, 2))).await;
-    let (status, log) = daemon.terminate();
-    assert_eq!(status, Some(0), "{log}");
-}
-
 /// Repeated, because the request must arrive before the daemon gets any further.
 #[test]
 fn it_obeys_a_shutdown_request_at_its_first_log_line() {
