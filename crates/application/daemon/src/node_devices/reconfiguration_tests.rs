@@ -180,6 +180,24 @@ fn many_gpus() -> HostSnapshot {
     snapshot
 }
 
+/// How many adapters fit depends on the lengths of their IDs.
+#[test]
+fn as_many_adapters_as_a_list_can_hold_are_advertised_and_one_more_is_an_error() {
+    let with = |adapters: usize| {
+        let mut host = many_gpus();
+        host.adapters.truncate(adapters);
+        NodeDevices::fixed(catalog_of("multitenancy: 1024"), host)
+    };
+    let counts: Vec<usize> = (0..=64).collect();
+    let too_many = counts.partition_point(|adapters| with(*adapters).is_ok());
+    let most = too_many - 1;
+    assert!(most > 16 && too_many < 64, "{most}");
+    assert_eq!(lists(&with(most).unwrap()), [(DISPLAY.to_owned(), most * 1024)]);
+    let failure = with(too_many).err().unwrap();
+    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
+    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
+}
+
 /// Other resources and removed devices must not wait for it.
 #[tokio::test]
 async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
