@@ -65,8 +65,6 @@ pub struct Holder {
     pub pod_uid: Option<String>,
     /// The name of the container.
     pub container: String,
-    /// Whether its driver has been replaced since the allocation.
-    pub outdated: bool,
 }
 
 /// The text of a scrape.

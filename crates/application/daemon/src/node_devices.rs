@@ -7,7 +7,6 @@
 
 mod advertised_resource;
 pub(crate) mod device_holders;
-mod outdated_drivers;
 pub(crate) mod published_devices;
 
 use std::sync::Arc;
@@ -35,10 +34,9 @@ use crate::host::driver_resets::ResetReader;
 use crate::host::gpu_uuids::GpuUuidReader;
 use crate::host::hcs_schemas::HcsSchemaReader;
 use crate::launcher::NodeLauncher;
-use crate::logging::{self, RepeatedText};
+use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
 use crate::node_devices::device_holders::{AskHolders, DeviceHolders};
-use crate::node_devices::outdated_drivers::OutdatedDrivers;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::status::pod_uid;
 use crate::status_notes::StatusNotes;
@@ -61,7 +59,6 @@ pub struct NodeDevices {
     /// The devices that the node's annotation takes out of service, if they are followed.
     cordons: Option<watch::Receiver<Vec<DeviceName>>>,
     holders: DeviceHolders,
-    outdated: OutdatedDrivers,
     launcher: NodeLauncher,
     /// Whether this program writes the CDI specification.
     provides_cdi: bool,
@@ -135,7 +132,6 @@ impl NodeDevices {
             resets: ResetHistory::default(),
             cordons: None,
             holders: DeviceHolders::unknown(),
-            outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::new(None),
             provides_cdi: false,
             snapshot,
@@ -224,12 +220,9 @@ impl NodeDevices {
 
     /// Waits for the next change of what the set depends on, and applies it.
     async fn follow_next(&mut self) -> Result<(), Failure> {
-        let review_due = [self.published.set().deadline(), self.outdated.due]
-            .into_iter()
-            .flatten()
-            .min()
-            .filter(|_| !self.holders.is_asked())
-            .map(|Moment(at)| self.origin + at);
+        let deadline = self.published.set().deadline();
+        let review_due =
+            deadline.filter(|_| !self.holders.is_asked()).map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
@@ -316,7 +309,6 @@ impl NodeDevices {
         logging::log_changes(&DeviceSet::default(), &set);
         self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
-        self.outdated.set_published(&self.published, self.now());
         Ok(())
     }
 
@@ -368,11 +360,9 @@ impl NodeDevices {
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
         self.publish_next(&before, set);
-        self.outdated.set_published(&self.published, self.now());
     }
 
-    /// Publishes the set without the removed devices whose time is up, and reports containers
-    /// that use a driver which was replaced.
+    /// Publishes the set without the removed devices whose time is up.
     fn review(&mut self, holders: Option<&Attribution>) {
         let held = holders.map(|holders| {
             HeldDevices::of_replicas(
@@ -382,7 +372,6 @@ impl NodeDevices {
         let before = self.published.set();
         let set = before.reviewed(held.as_ref(), self.now());
         self.publish_next(&before, set);
-        self.outdated.report(holders, &self.published, self.now());
     }
 
     fn now(&self) -> Moment {
@@ -393,8 +382,23 @@ impl NodeDevices {
     /// its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         logging::log_changes(before, &set);
+        let replaced = logging::replaced_drivers(before, &set);
         let lists: Vec<_> = lists(&set).collect();
         self.publish(set, lists);
+        if !replaced.is_empty() {
+            self.log_replaced_drivers(replaced);
+        }
+    }
+
+    /// Logs them once the kubelet has said which pods hold the devices. Nothing waits for it.
+    fn log_replaced_drivers(&self, replaced: Vec<ReplacedDriver>) {
+        let holders = self.holders.now(self.published.last_allocation());
+        tokio::spawn(async move {
+            let holders = holders.await.ok();
+            for driver in replaced {
+                driver.log(holders.as_deref());
+            }
+        });
     }
 
     fn publish(
@@ -438,7 +442,6 @@ impl NodeDevices {
         let notes = StatusNotes {
             rejected_configuration: self.configuration.last_error(),
             notices: self.launcher.problem.iter().cloned().chain(cordoned).collect(),
-            outdated: self.outdated.containers.clone().map(Vec::from_iter),
             pod_uid: pod_uid(),
         }
         .notes();

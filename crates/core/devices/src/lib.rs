@@ -56,7 +56,6 @@ pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyRe
 pub use select::model::{DriverModel, Vendor};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use select::selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
-pub use set::allocated_drivers::{AllocatedDrivers, OutdatedReplica, is_driver_replaced};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };

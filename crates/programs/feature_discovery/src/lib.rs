@@ -5,7 +5,6 @@ mod cleanup;
 mod event_queue;
 mod monitoring;
 mod node_state;
-mod plugin_status;
 mod reporter;
 
 use std::path::Path;

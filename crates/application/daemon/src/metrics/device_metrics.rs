@@ -39,8 +39,7 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     sheet.gauges(catalog::DEVICE_REPLICAS, replicas);
-    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(|d| d.held(|_| true)));
-    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(|d| d.held(|h| h.outdated)));
+    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(Measured::held));
     add_telemetry(sheet, &once);
     add_pods(sheet, scrape.holders.unwrap_or_default());
     let processes = scrape.processes.iter().map(|process| {
@@ -180,11 +179,10 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    /// A series for each container that holds `wanted` replicas of this device in this resource.
-    fn held(&self, wanted: fn(&Holder) -> bool) -> Vec<(Labels, f64)> {
+    /// A series for each container that holds replicas of this device in this resource.
+    fn held(&self) -> Vec<(Labels, f64)> {
         let mut held: BTreeMap<Container<'_>, u32> = BTreeMap::new();
-        let holders = self.holders.iter().filter(|h| h.resource == self.resource && wanted(h));
-        for holder in holders {
+        for holder in self.holders.iter().filter(|holder| holder.resource == self.resource) {
             *held.entry(container(holder)).or_default() += 1;
         }
         held.into_iter()

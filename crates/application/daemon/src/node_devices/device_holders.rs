@@ -1,5 +1,5 @@
 //! Which devices containers hold, asked when the grace period of a removed device has expired, and
-//! while containers use a driver that was replaced.
+//! when the driver of a device was replaced.
 //!
 //! The answers are shared with the metrics. However many devices disappear, the kubelet is asked at
 //! most once a second.
@@ -66,6 +66,11 @@ impl DeviceHolders {
                 }
             }
         }));
+    }
+
+    /// The holders now, from a kubelet that is asked only once.
+    pub(crate) fn now(&self, last_allocation: Option<Instant>) -> Later<Answer> {
+        (self.ask)(last_allocation)
     }
 
     /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was asked.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use devices::{AllocatedDrivers, DeviceSet, OutdatedReplica, ResourceDevices, ResourceName};
+use devices::DeviceSet;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -24,7 +24,6 @@ pub(crate) struct PublishedDevices {
 struct State {
     set: Arc<DeviceSet>,
     last_allocation: Option<Instant>,
-    allocated_drivers: AllocatedDrivers,
     /// Why the CDI specification could not be written.
     cdi_problem: Option<String>,
 }
@@ -32,12 +31,7 @@ struct State {
 impl PublishedDevices {
     /// Publishes a set before the first snapshot, while the reader is doing `activity`.
     pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
-        let state = State {
-            set: Arc::new(set),
-            last_allocation: None,
-            allocated_drivers: AllocatedDrivers::default(),
-            cdi_problem: None,
-        };
+        let state = State { set: Arc::new(set), last_allocation: None, cdi_problem: None };
         let (metrics, state) = (PluginMetrics::default(), Arc::new(Mutex::new(state)));
         PublishedDevices { known: watch::Sender::new(None), activity, metrics, state }
     }
@@ -50,9 +44,7 @@ impl PublishedDevices {
     /// Replaces the set.
     pub(crate) fn publish(&self, set: DeviceSet) {
         let set = Arc::new(set);
-        let mut state = self.state();
-        state.allocated_drivers.follow(&set);
-        state.set = Arc::clone(&set);
+        self.state().set = Arc::clone(&set);
         if self.pending().is_none() {
             self.known.send_replace(Some(set));
         }
@@ -81,32 +73,9 @@ impl PublishedDevices {
         Some(format!("the first discovery has not completed: {}", self.activity.text()))
     }
 
-    /// Records that these replicas of the resource were allocated now.
-    pub(crate) fn allocated(&self, resource: &ResourceDevices, replicas: &[String]) {
-        let mut state = self.state();
-        state.allocated_drivers.record(resource, replicas.iter().map(String::as_str));
-        state.last_allocation = Some(Instant::now());
-    }
-
-    /// Whether a replica was allocated with another driver than its device has in `set`.
-    pub(crate) fn is_outdated(
-        &self,
-        set: &DeviceSet,
-        resource: &ResourceName,
-        replica: &str,
-    ) -> bool {
-        self.state().allocated_drivers.outdated_replica(set, resource, replica).is_some()
-    }
-
-    /// The replicas that were allocated with another driver than their device has.
-    pub(crate) fn outdated_replicas(&self) -> Vec<OutdatedReplica> {
-        let set = self.set();
-        self.state().allocated_drivers.outdated(&set)
-    }
-
-    /// Forgets the allocation of a replica, because its container has ended.
-    pub(crate) fn forget_allocation(&self, resource: &ResourceName, replica: &str) {
-        self.state().allocated_drivers.forget(resource, replica);
+    /// Records that devices were allocated now.
+    pub(crate) fn allocated(&self) {
+        self.state().last_allocation = Some(Instant::now());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
