@@ -1,9 +1,9 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
-//! devices, the devices that containers hold, those that the node's annotation takes out of service
-//! and changes of the configuration, each from a separate thread that may hang. It is the only writer
-//! of the published [`DeviceSet`], and of the resources with the encoded list of each.
+//! It follows snapshots of the host, the UUIDs of NVIDIA devices, the devices that containers hold,
+//! those that the node's annotation takes out of service and changes of the configuration, each from a
+//! separate thread that may hang. It is the only writer of the published [`DeviceSet`], and of the
+//! resources with the encoded list of each.
 
 mod advertised_resource;
 pub(crate) mod device_holders;
@@ -18,8 +18,7 @@ use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{
-    Catalog, DeviceName, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Luid, Moment,
-    ResetHistory,
+    Catalog, DeviceName, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -32,7 +31,6 @@ use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Read, Reads};
 use crate::host::driver_resets::ResetReader;
 use crate::host::gpu_uuids::GpuUuidReader;
-use crate::host::hcs_schemas::HcsSchemaReader;
 use crate::launcher::NodeLauncher;
 use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
@@ -52,7 +50,6 @@ const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
-    schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
@@ -64,8 +61,6 @@ pub struct NodeDevices {
     provides_cdi: bool,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
-    /// The schemas of a live host, once it has returned them.
-    schemas: Option<Vec<HcsSchema>>,
     failures: RepeatedText,
     origin: Instant,
     published: PublishedDevices,
@@ -90,7 +85,6 @@ impl NodeDevices {
         let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
         let first = timeout(grace, reads.recv()).await;
         let mut devices = NodeDevices::new(catalog, reads, activity);
-        devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
         devices.reset_reader = ResetReader::new(host.read_resets);
         if let Some(file) = host.cordons {
@@ -126,7 +120,6 @@ impl NodeDevices {
             published: PublishedDevices::unknown(set, activity),
             catalog,
             reads,
-            schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
             reset_reader: ResetReader::new(None),
             resets: ResetHistory::default(),
@@ -135,7 +128,6 @@ impl NodeDevices {
             launcher: NodeLauncher::new(None),
             provides_cdi: false,
             snapshot,
-            schemas: None,
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
@@ -227,11 +219,6 @@ impl NodeDevices {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
             }
-            schemas = self.schema_reader.next() => {
-                self.snapshot.host.hcs_schemas.clone_from(&schemas);
-                self.schemas = Some(schemas);
-                self.advance();
-            }
             uuids = self.uuid_reader.next() => {
                 self.snapshot.gpu_uuids = uuids;
                 self.advance();
@@ -282,9 +269,6 @@ impl NodeDevices {
         };
         self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
-        if let Some(schemas) = &self.schemas {
-            self.snapshot.host.hcs_schemas.clone_from(schemas);
-        }
         if self.published.pending().is_some() {
             return self.publish_first();
         }

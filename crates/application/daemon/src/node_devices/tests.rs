@@ -8,7 +8,6 @@ use command_line::Failure;
 use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
-use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;
 use super::*;
@@ -63,7 +62,6 @@ impl FakeSource {
         HostAccess {
             kind,
             open: Box::new(|| Ok(source)),
-            read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
@@ -385,37 +383,6 @@ async fn uuids_arrive_later_and_change_no_list() {
     sets.changed().await.unwrap();
     assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
     assert!(!list.has_changed().unwrap());
-}
-
-/// The Host Compute Service must not delay the devices, and its answer counts when it comes.
-#[tokio::test]
-async fn a_hung_host_compute_service_delays_only_its_own_answer() {
-    let (release, released) = channel();
-    let released = Mutex::new(released);
-    let read_schemas = move || -> Result<Vec<HcsSchema>, HcsError> {
-        Ok(vec![released.lock().unwrap().recv().unwrap()])
-    };
-    let mut snapshot = two_gpus();
-    snapshot.host.hcs_schemas.clear();
-    let source = FakeSource::with(Ok(snapshot.clone()));
-    let mut access = source.access(HostKind::Live);
-    access.read_schemas = Some(Arc::new(read_schemas));
-    let devices = start(access).await;
-    let published = devices.published();
-    let mut list = list(&devices);
-    assert_eq!(list.borrow_and_update().devices().len(), 2);
-    let _running = tokio::spawn(devices.run());
-    assert_eq!(published.set().host.hcs_schemas, []);
-
-    let old = HcsSchema { major: 2, minor: 1 };
-    release.send(old).unwrap();
-    until("the answer is published", || published.set().host.hcs_schemas == [old]).await;
-    assert!(!devices::takes_location_paths(&published.set().host));
-    snapshot.adapters.truncate(1);
-    source.set_next_read(Ok(snapshot));
-    source.notify_change();
-    assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-    assert_eq!(published.set().host.hcs_schemas, [old], "later snapshots do not forget it");
 }
 
 fn reasons(set: &DeviceSet) -> Vec<String> {

@@ -101,7 +101,8 @@ pub struct HostFacts {
     pub display_version: Option<String>,
     /// The Windows build.
     pub build: Option<HostBuild>,
-    /// The highest schema of each major version that HCS supports, in the order of HCS.
+    /// The highest schema of each major version that HCS supports, in the order of HCS. They are
+    /// only reported: the build decides how a device is assigned.
     pub hcs_schemas: Vec<HcsSchema>,
     /// Whether 32-bit runtime files can be mounted.
     pub wow64: Wow64,

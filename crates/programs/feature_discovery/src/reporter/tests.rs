@@ -83,6 +83,29 @@ async fn a_start_needs_three_requests_and_a_restart_one() {
     }
 }
 
+/// An earlier version set the label `hcs-schema`.
+#[tokio::test(start_paused = true)]
+async fn a_label_that_is_no_longer_computed_is_removed() {
+    let server = TestServer::new(json!({
+        "metadata": {
+            "labels": {"directx.microsoft.com/hcs-schema": "2.5", "example.com/team": "graphics"},
+            "managedFields": [{"manager": "directx-feature-discovery", "operation": "Apply",
+                "fieldsV1": {"f:metadata": {"f:labels": {"f:directx.microsoft.com/hcs-schema": {}}}}}],
+        },
+    }));
+    report(&server, async |sets| {
+        sets.send(Some(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+    })
+    .await;
+    let labels = server.node()["metadata"]["labels"].clone();
+    assert_eq!(labels["directx.microsoft.com/hcs-schema"], Value::Null);
+    assert_eq!(
+        [&labels["directx.microsoft.com/count"], &labels["example.com/team"]],
+        ["2", "graphics"]
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_heartbeats_are_written_while_nothing_changes() {
     let server = TestServer::new(json!({}));
