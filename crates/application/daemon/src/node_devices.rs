@@ -40,6 +40,7 @@ use crate::status::pod_uid;
 use crate::status_notes::StatusNotes;
 
 pub use advertised_resource::plan_on_this_machine;
+pub use published_devices::Discovery;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
 /// If the daemon did not wait, the kubelet would show no devices for a moment after each
@@ -117,7 +118,7 @@ impl NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
         let mut devices = NodeDevices {
-            published: PublishedDevices::unknown(set, activity),
+            published: PublishedDevices::pending_discovery(set, activity),
             catalog,
             reads,
             uuid_reader: GpuUuidReader::new(None),
@@ -182,10 +183,10 @@ impl NodeDevices {
         self.served.subscribe()
     }
 
-    /// The current set and its changes; `None` until the devices are known.
+    /// The current set and its changes.
     #[must_use]
-    pub fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
-        self.published.known_sets()
+    pub fn discovery(&self) -> watch::Receiver<Discovery> {
+        self.published.subscribe()
     }
 
     /// The current set.
@@ -291,8 +292,7 @@ impl NodeDevices {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         logging::log_changes(&DeviceSet::default(), &set);
-        self.publish(set, lists.into_iter().map(Ok));
-        self.published.set_known();
+        self.publish(Discovery::Done(Arc::new(set)), lists.into_iter().map(Ok));
         Ok(())
     }
 
@@ -322,7 +322,8 @@ impl NodeDevices {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
-        if self.published.pending().is_none() {
+        let is_pending = self.published.pending().is_some();
+        if !is_pending {
             logging::log_changes(&before, &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
@@ -330,8 +331,10 @@ impl NodeDevices {
         }
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
+        let set = Arc::new(set);
+        let discovery = if is_pending { Discovery::Pending(set) } else { Discovery::Done(set) };
         // A new resource has its list before it is registered.
-        self.publish(set, lists.into_iter().map(Ok));
+        self.publish(discovery, lists.into_iter().map(Ok));
         self.serve_resources();
         Ok(())
     }
@@ -368,7 +371,7 @@ impl NodeDevices {
         logging::log_changes(before, &set);
         let replaced = logging::replaced_drivers(before, &set);
         let lists: Vec<_> = lists(&set).collect();
-        self.publish(set, lists);
+        self.publish(Discovery::Done(Arc::new(set)), lists);
         if !replaced.is_empty() {
             self.log_replaced_drivers(replaced);
         }
@@ -387,12 +390,12 @@ impl NodeDevices {
 
     fn publish(
         &self,
-        set: DeviceSet,
+        discovery: Discovery,
         lists: impl IntoIterator<Item = Result<DeviceList, Failure>>,
     ) {
-        self.update_cdi(&set);
+        self.update_cdi(discovery.set());
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
-        self.published.publish(set);
+        self.published.publish(discovery);
         for (resource, list) in self.resources.iter().zip(lists) {
             match list {
                 Ok(list) => resource.publish(list),

@@ -18,7 +18,7 @@ use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
-use daemon::node_devices::NodeDevices;
+use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
@@ -72,7 +72,8 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
         let mut devices = NodeDevices::start(catalog, host).await?;
-        let (sets, config_status) = (devices.known_sets(), reload.status());
+        let sets = devices.discovery();
+        let config_status = reload.status();
         devices.follow(reload);
         tokio::select! {
             ended = devices.run() => Err(ended),
@@ -110,7 +111,7 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
 /// change on the client's node object, until it is dropped.
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
-    let (_devices, sets) = watch::channel(Some(devices));
+    let (_devices, sets) = watch::channel(Discovery::Done(devices));
     Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
 }
 

@@ -14,6 +14,7 @@ use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::configuration::ReloadStatus;
 use daemon::cordon_file;
 use daemon::logging::RepeatedText;
+use daemon::node_devices::Discovery;
 use devices::DeviceSet;
 use devices::report::{DeviceEvent, device_events};
 use tokio::sync::watch;
@@ -102,7 +103,7 @@ impl Reporter {
     /// becomes of the configurations.
     pub(crate) async fn run(
         self,
-        sets: watch::Receiver<Option<Arc<DeviceSet>>>,
+        sets: watch::Receiver<Discovery>,
         config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
         // A loop for each, so that an answer that takes long delays nothing else.
@@ -119,13 +120,10 @@ impl Reporter {
         }
     }
 
-    async fn follow_devices(
-        &self,
-        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
-    ) -> Infallible {
+    async fn follow_devices(&self, mut sets: watch::Receiver<Discovery>) -> Infallible {
         loop {
-            let set = sets.borrow_and_update().clone();
-            if let Some(set) = set {
+            let discovery = sets.borrow_and_update().clone();
+            if let Discovery::Done(set) = discovery {
                 self.state.send_modify(|state| state.devices_changed(set, self.gfd_labels));
             }
             changed(&mut sets).await;

@@ -372,7 +372,7 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.known_sets();
+    let mut sets = published.subscribe();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
