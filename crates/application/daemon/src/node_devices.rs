@@ -8,6 +8,7 @@
 mod advertised_resource;
 pub(crate) mod device_holders;
 pub(crate) mod published_devices;
+mod sources;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,45 +21,42 @@ use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{
     Catalog, DeviceName, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::cdi;
 use crate::configuration::ConfigReload;
-use crate::cordon_file;
 use crate::host::Cause;
-use crate::host::HostAccess;
-use crate::host::adapter_reader::{self, Activity, Read, Reads};
+use crate::host::adapter_reader::{Read, Reads};
 use crate::host::driver_resets::ResetReader;
 use crate::host::gpu_uuids::GpuUuidReader;
 use crate::launcher::NodeLauncher;
 use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
-use crate::node_devices::device_holders::{AskHolders, DeviceHolders};
+use crate::node_devices::device_holders::DeviceHolders;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::status::pod_uid;
 use crate::status_notes::StatusNotes;
 
 pub use advertised_resource::plan_on_this_machine;
 pub use published_devices::Discovery;
+pub use sources::NodeSources;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
 /// If the daemon did not wait, the kubelet would show no devices for a moment after each
 /// restart of the daemon.
 const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
-/// The writer of the device set.
+/// The writer of the device set. The fields that [`NodeSources`] has as well are described there.
 pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
-    /// The devices that the node's annotation takes out of service, if they are followed.
     cordons: Option<watch::Receiver<Vec<DeviceName>>>,
     holders: DeviceHolders,
     launcher: NodeLauncher,
-    /// Whether this program writes the CDI specification.
     provides_cdi: bool,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
@@ -72,98 +70,66 @@ pub struct NodeDevices {
 }
 
 impl NodeDevices {
-    /// Starts to read `host`, and publishes its devices if they are known within a short time.
-    /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
-    pub async fn start(catalog: Catalog, host: HostAccess) -> Result<NodeDevices, Failure> {
-        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
+    /// Publishes the devices of the host if they are known within a short time. Otherwise it publishes
+    /// none, and [`run`](NodeDevices::run) publishes them later.
+    pub async fn start(catalog: Catalog, sources: NodeSources) -> Result<NodeDevices, Failure> {
+        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, sources).await
     }
 
     async fn start_within(
         grace: Duration,
         catalog: Catalog,
-        host: HostAccess,
+        sources: NodeSources,
     ) -> Result<NodeDevices, Failure> {
-        let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
-        let first = timeout(grace, reads.recv()).await;
-        let mut devices = NodeDevices::new(catalog, reads, activity);
-        devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
-        devices.reset_reader = ResetReader::new(host.read_resets);
-        if let Some(file) = host.cordons {
-            let cordons = cordon_file::follow(file)
-                .context("cannot start the thread that follows the cordoned devices")
-                .map_err(Failure::runtime)?;
-            devices.cordons = Some(cordons);
-        }
-        match first {
+        let mut devices = NodeDevices::new(catalog, sources);
+        match timeout(grace, devices.reads.recv()).await {
             Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
                 let pending = devices.published.pending();
                 tracing::warn!(pending, "advertising no devices until they are known");
             }
         }
+        if devices.published.pending().is_some() {
+            // A container of an earlier pod may start again, and needs the files.
+            devices.update_launcher();
+        }
+        devices.serve_notes();
         Ok(devices)
     }
 
     /// Publishes the set of a snapshot that never changes.
     pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, Failure> {
-        let (_, reads) = mpsc::unbounded_channel();
-        let mut devices = NodeDevices::new(catalog, reads, Activity::default());
+        let mut devices = NodeDevices::new(catalog, NodeSources::none());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
         Ok(devices)
     }
 
     /// Publishes a set without devices.
-    fn new(catalog: Catalog, reads: Reads, activity: Activity) -> NodeDevices {
+    fn new(catalog: Catalog, sources: NodeSources) -> NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
         let mut devices = NodeDevices {
-            published: PublishedDevices::pending_discovery(set, activity),
+            published: PublishedDevices::pending_discovery(set, sources.activity),
             catalog,
-            reads,
-            uuid_reader: GpuUuidReader::new(None),
-            reset_reader: ResetReader::new(None),
+            reads: sources.reads,
+            uuid_reader: sources.uuid_reader,
+            reset_reader: sources.reset_reader,
             resets: ResetHistory::default(),
-            cordons: None,
-            holders: DeviceHolders::unknown(),
-            launcher: NodeLauncher::new(None),
-            provides_cdi: false,
+            cordons: sources.cordons,
+            holders: sources.holders,
+            launcher: sources.launcher,
+            provides_cdi: sources.provides_cdi,
             snapshot,
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
             served: watch::Sender::default(),
-            configuration: ConfigReload::none(),
+            configuration: sources.configuration,
         };
         devices.resources = devices.resources_of(&devices.published.set());
         devices.serve_resources();
         devices
-    }
-
-    /// Follows changes of the configuration from now on.
-    pub fn follow(&mut self, configuration: ConfigReload) {
-        self.configuration = configuration;
-        self.serve_notes();
-    }
-
-    /// Asks from now on which devices containers hold, before it drops removed ones.
-    pub(crate) fn ask_holders(&mut self, ask: AskHolders) {
-        self.holders = DeviceHolders::new(ask);
-    }
-
-    /// Provides `directx-visible` from now on.
-    #[cfg(any(windows, test))]
-    pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
-        self.launcher = launcher;
-        self.update_launcher();
-        self.serve_notes();
-    }
-
-    /// Writes the CDI specification from now on, if containers get its device. It is written again with
-    /// each set, so at the latest with the next safety read.
-    pub(crate) fn provide_cdi(&mut self) {
-        self.provides_cdi = true;
-        self.update_cdi(&self.published.set());
     }
 
     fn update_cdi(&self, set: &DeviceSet) {

@@ -18,7 +18,7 @@ use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
-use daemon::node_devices::{Discovery, NodeDevices};
+use daemon::node_devices::{Discovery, NodeDevices, NodeSources};
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
@@ -71,10 +71,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
-        let mut devices = NodeDevices::start(catalog, host).await?;
-        let sets = devices.discovery();
         let config_status = reload.status();
-        devices.follow(reload);
+        let devices = NodeDevices::start(catalog, NodeSources::start(host, reload)?).await?;
+        let sets = devices.discovery();
         tokio::select! {
             ended = devices.run() => Err(ended),
             never = reporter.run(sets, config_status) => match never {},

@@ -43,7 +43,8 @@ async fn logged(log: &Log) -> String {
 async fn log_with(answer: Answer) -> String {
     let log = Log::start();
     let (mut devices, _send) = with_reads_from_test(two_gpus());
-    devices.ask_holders(Box::new(move |_| Box::pin(std::future::ready(answer.clone()))));
+    devices.holders =
+        DeviceHolders::new(Box::new(move |_| Box::pin(std::future::ready(answer.clone()))));
     devices.apply_read(read(Cause::Change, replaced())).unwrap();
     logged(&log).await
 }
@@ -120,7 +121,7 @@ async fn without_an_answer_of_the_kubelet_the_log_names_no_pods() {
 #[tokio::test]
 async fn a_kubelet_that_does_not_answer_delays_no_list() {
     let (mut devices, _send) = with_reads_from_test(two_gpus());
-    devices.ask_holders(Box::new(|_| Box::pin(std::future::pending())));
+    devices.holders = DeviceHolders::new(Box::new(|_| Box::pin(std::future::pending())));
     devices.apply_read(read(Cause::Change, replaced())).unwrap();
     for entry in devices.set().resources[0].entries() {
         let folder = entry.device.driver_store.as_ref().unwrap().path.clone();

@@ -8,10 +8,12 @@ use command_line::Failure;
 use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
+use tokio::sync::mpsc;
 
 use super::reconfiguration_tests::config_of;
 use super::*;
-use crate::host::HostKind;
+use crate::cordon_file;
+use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
 
@@ -91,14 +93,18 @@ impl AdapterSource for FakeSource {
     }
 }
 
+fn sources(access: HostAccess) -> NodeSources {
+    NodeSources::start(access, ConfigReload::none()).unwrap()
+}
+
 /// Starts on a host whose first read ends.
 async fn start(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(LIMIT, catalog(), access).await.unwrap()
+    NodeDevices::start_within(LIMIT, catalog(), sources(access)).await.unwrap()
 }
 
 /// Starts on a host whose first read hangs.
 async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(Duration::from_millis(20), catalog(), access).await.unwrap()
+    NodeDevices::start_within(Duration::from_millis(20), catalog(), sources(access)).await.unwrap()
 }
 
 pub(super) fn two_gpus() -> HostSnapshot {
@@ -186,7 +192,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         let failure = || Failure::runtime(anyhow::anyhow!("not there"));
         exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     let mut served = devices.served();
@@ -232,7 +238,7 @@ async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
     let failure = || Failure::runtime(anyhow::anyhow!("this host has no dxcore.dll"));
     let mut access = FakeSource::default().access(HostKind::Live);
     access.open = Box::new(move || Err(failure()));
-    let error = NodeDevices::start(catalog(), access).await.err().unwrap();
+    let error = NodeDevices::start(catalog(), sources(access)).await.err().unwrap();
     let text = format!("{error:?}");
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
@@ -302,7 +308,7 @@ pub(super) fn with_reads_from_test(
     snapshot: HostSnapshot,
 ) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, Failure>>) {
     let (send, reads) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog(), reads, Activity::default());
+    let mut devices = NodeDevices::new(catalog(), NodeSources { reads, ..NodeSources::none() });
     devices
         .apply_read(Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO })
         .unwrap();
