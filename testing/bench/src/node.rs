@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
-    DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
-    PnpDevice, PnpId, StoreFiles,
+    DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice,
+    PnpId, StoreFiles,
 };
 use tempfile::TempDir;
 
@@ -92,7 +92,6 @@ fn host(files: usize, first: FirstGpu) -> HostSnapshot {
     HostSnapshot {
         host: HostFacts {
             build: Some(HostBuild { major: 10, minor: 0, build: 20_348, revision: 1 }),
-            hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             ..HostFacts::default()
         },
         adapters: (0..GPUS).map(|n| adapter(n, files, first)).collect(),

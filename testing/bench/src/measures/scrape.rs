@@ -92,7 +92,6 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         pod: format!("pod-of-{}", replica.id.device),
         pod_uid: Some(format!("uid-of-{}", replica.id.device)),
         container: "container".to_owned(),
-        outdated: false,
     };
     let holders: Vec<Holder> = resource.replicas().map(holder).collect();
     let metrics = PluginMetrics::default();
