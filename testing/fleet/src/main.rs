@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 fn run(line: &CommandLine) -> Result<()> {
     let logged = logging::start(&line.logs, &LogDestination::Stderr);
-    let _flush = logged.map_err(|failure| anyhow::anyhow!(failure.chain()))?;
+    let _flush = logged?;
     let devices = devices(&line.inventory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async {

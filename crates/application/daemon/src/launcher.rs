@@ -7,14 +7,15 @@ pub mod folder;
 
 use std::time::Duration;
 
-use command_line::Failure;
+use command_line::error_chain;
 use devices::Catalog;
 use tokio::time::Instant;
 
+use crate::LauncherError;
 use crate::host::HostKind;
 
 /// Writes the files on this host and returns their folder, or says why it cannot.
-pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, Failure> + Send + Sync>;
+pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, LauncherError> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start
 /// do not get them.
@@ -51,9 +52,9 @@ impl NodeLauncher {
             (self.problem, self.retry_at) = (None, None);
             return None;
         };
-        let provided = provide().map_err(|failure| {
-            let (error, hint) = (failure.chain(), failure.hint_text().unwrap_or_default());
-            format!("directx-visible is not mounted: {error}; hint: {hint}")
+        let provided = provide().map_err(|error| {
+            let hint = error.hint();
+            format!("directx-visible is not mounted: {}; hint: {hint}", error_chain(&error))
         });
         let problem = provided.as_ref().err().cloned();
         if problem != self.problem {
@@ -97,8 +98,6 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use anyhow::anyhow;
-
     use super::*;
     use crate::logging::test_log::Log;
 
@@ -117,7 +116,7 @@ mod tests {
         let count = Arc::clone(&calls);
         // The second and third call fail.
         let provide = move || match count.fetch_add(1, Ordering::Relaxed) {
-            1 | 2 => Err(Failure::runtime(anyhow!("no space")).hint("make room")),
+            1 | 2 => Err(LauncherError::Missing("no space".to_owned())),
             _ => Ok("folder".to_owned()),
         };
         let mut launcher = NodeLauncher::new(Some(Box::new(provide)));
@@ -130,7 +129,8 @@ mod tests {
         assert_eq!(launcher.update(&on), None);
         assert_eq!(launcher.update(&on), None);
         let notice = launcher.problem.clone().unwrap();
-        assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
+        let problem = "directx-visible is not mounted: no space; hint: set visibility.enabled";
+        assert!(notice.starts_with(problem), "{notice}");
         assert_eq!(launcher.update(&on), folder);
         assert_eq!((launcher.problem.clone(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();

@@ -8,6 +8,7 @@ mod blocked_connect_tests;
 mod cdi;
 pub mod configuration;
 pub mod cordon_file;
+mod error;
 pub mod event_loop;
 pub mod host;
 pub mod launcher;
@@ -19,3 +20,5 @@ pub mod run;
 pub mod signals;
 pub mod status;
 pub mod status_notes;
+
+pub use error::{DaemonError, LauncherError};

@@ -13,8 +13,7 @@ mod sources;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
-use command_line::Failure;
+use command_line::HostError;
 use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
@@ -24,6 +23,7 @@ use devices::{
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use crate::DaemonError;
 use crate::cdi;
 use crate::configuration::ConfigReload;
 use crate::host::Cause;
@@ -72,7 +72,7 @@ pub struct NodeDevices {
 impl NodeDevices {
     /// Publishes the devices of the host if they are known within a short time. Otherwise it publishes
     /// none, and [`run`](NodeDevices::run) publishes them later.
-    pub async fn start(catalog: Catalog, sources: NodeSources) -> Result<NodeDevices, Failure> {
+    pub async fn start(catalog: Catalog, sources: NodeSources) -> Result<NodeDevices, DaemonError> {
         NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, sources).await
     }
 
@@ -80,7 +80,7 @@ impl NodeDevices {
         grace: Duration,
         catalog: Catalog,
         sources: NodeSources,
-    ) -> Result<NodeDevices, Failure> {
+    ) -> Result<NodeDevices, DaemonError> {
         let mut devices = NodeDevices::new(catalog, sources);
         match timeout(grace, devices.reads.recv()).await {
             Ok(read) => devices.apply_read(received(read)?)?,
@@ -98,7 +98,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set of a snapshot that never changes.
-    pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, Failure> {
+    pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, DaemonError> {
         let mut devices = NodeDevices::new(catalog, NodeSources::none());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
@@ -136,7 +136,7 @@ impl NodeDevices {
         if !self.provides_cdi {
             return;
         }
-        let problem = cdi::provide_for(set).err().map(|failure| failure.chain());
+        let problem = cdi::provide_for(set).err().map(|error| command_line::error_chain(&error));
         if let Some(error) = &problem {
             tracing::error!(error, "containers cannot start");
         }
@@ -168,7 +168,7 @@ impl NodeDevices {
 
     /// Follows the host and the configuration, and drops removed devices, until that is no longer
     /// possible.
-    pub async fn run(mut self) -> Failure {
+    pub async fn run(mut self) -> DaemonError {
         loop {
             if let Err(error) = self.follow_next().await {
                 return error;
@@ -178,7 +178,7 @@ impl NodeDevices {
     }
 
     /// Waits for the next change of what the set depends on, and applies it.
-    async fn follow_next(&mut self) -> Result<(), Failure> {
+    async fn follow_next(&mut self) -> Result<(), DaemonError> {
         let deadline = self.published.set().deadline();
         let review_due =
             deadline.filter(|_| !self.holders.is_asked()).map(|Moment(at)| self.origin + at);
@@ -209,7 +209,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
-    fn apply_read(&mut self, read: Read) -> Result<(), Failure> {
+    fn apply_read(&mut self, read: Read) -> Result<(), DaemonError> {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -254,7 +254,7 @@ impl NodeDevices {
     }
 
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
-    fn publish_first(&mut self) -> Result<(), Failure> {
+    fn publish_first(&mut self) -> Result<(), DaemonError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         logging::log_changes(&DeviceSet::default(), &set);
@@ -284,7 +284,7 @@ impl NodeDevices {
 
     /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
     /// nothing if the kubelet would refuse a list.
-    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), Failure> {
+    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), DaemonError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
@@ -357,7 +357,7 @@ impl NodeDevices {
     fn publish(
         &self,
         discovery: Discovery,
-        lists: impl IntoIterator<Item = Result<DeviceList, Failure>>,
+        lists: impl IntoIterator<Item = Result<DeviceList, DaemonError>>,
     ) {
         self.update_cdi(discovery.set());
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
@@ -365,8 +365,8 @@ impl NodeDevices {
         for (resource, list) in self.resources.iter().zip(lists) {
             match list {
                 Ok(list) => resource.publish(list),
-                Err(failure) => {
-                    let error = failure.chain();
+                Err(error) => {
+                    let error = command_line::error_chain(&error);
                     tracing::error!(error, "device list too large; keeping the previous list");
                 }
             }
@@ -416,12 +416,10 @@ impl NodeDevices {
 /// The next devices that are out of service.
 async fn next_cordons(
     cordons: &mut Option<watch::Receiver<Vec<DeviceName>>>,
-) -> Result<Vec<DeviceName>, Failure> {
+) -> Result<Vec<DeviceName>, DaemonError> {
     let Some(cordons) = cordons else { return std::future::pending().await };
     let changed = cordons.changed().await;
-    changed
-        .context("the thread that follows the cordoned devices panicked")
-        .map_err(Failure::runtime)?;
+    changed.map_err(|_| DaemonError::Panic("follows the cordoned devices"))?;
     Ok(cordons.borrow_and_update().clone())
 }
 
@@ -434,14 +432,12 @@ async fn reached(time: Option<Instant>) {
 }
 
 /// The next of the [`Reads`].
-fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
-    read.unwrap_or_else(|| {
-        Err(Failure::runtime(anyhow!("the thread that reads adapters ended unexpectedly")))
-    })
+fn received(read: Option<Result<Read, HostError>>) -> Result<Read, DaemonError> {
+    Ok(read.ok_or(DaemonError::Panic("reads adapters"))??)
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.
-fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
+fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, DaemonError>> {
     set.resources.iter().map(|resource| {
         let replicas = resource.replicas().map(|replica| {
             let mut device = AdvertisedDevice::healthy(replica.id.to_string());
@@ -449,13 +445,9 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
             device.numa_nodes.extend(replica.numa_node);
             device
         });
-        DeviceList::new(replicas).map_err(|error| {
-            let resource = &resource.spec.name;
-            Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
-                .hint(
-                    "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
-                     devices over several resources with `resources:`",
-                )
+        DeviceList::new(replicas).map_err(|source| {
+            let resource = resource.spec.name.clone();
+            DaemonError::List { resource, source }
         })
     })
 }

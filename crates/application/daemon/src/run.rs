@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use command_line::Failure;
 use config::{Config, Flags};
 use device_plugin::pod_resources::{PodAttribution, default_endpoint};
 use device_plugin::{DevicePlugin, default_device_plugin_dir};
 use devices::Catalog;
 
+use crate::DaemonError;
 use crate::configuration::{self, ConfigReload};
 use crate::cordon_file;
 use crate::event_loop::{self, EventLoop};
@@ -53,7 +53,7 @@ impl Daemon {
     ///
     /// # Errors
     /// One of them is missing or invalid.
-    pub fn prepare(settings: Settings) -> Result<Daemon, Failure> {
+    pub fn prepare(settings: Settings) -> Result<Daemon, DaemonError> {
         Ok(Daemon {
             event_loop: event_loop::build()?,
             host: HostAccess::of(settings.inventory.as_deref())?,
@@ -63,7 +63,7 @@ impl Daemon {
     }
 
     /// Runs the daemon until it receives a shutdown signal.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<(), DaemonError> {
         let Daemon { event_loop, mut host, config, settings } = self;
         let _entered = event_loop.enter();
         // The handlers are installed before the first log line, because whoever reads it may ask
@@ -109,7 +109,7 @@ async fn serve(
     plugin: DevicePlugin,
     directory: &Path,
     signal: impl Future<Output = &'static str>,
-) -> Result<(), Failure> {
+) -> Result<(), DaemonError> {
     let shutdown = async {
         let signal = signal.await;
         tracing::info!(signal, "shutting down");
@@ -120,7 +120,7 @@ async fn serve(
         "starting"
     );
     tokio::select! {
-        ended = plugin.with_graceful_shutdown(shutdown).run() => ended.map_err(Failure::runtime),
+        ended = plugin.with_graceful_shutdown(shutdown).run() => Ok(ended?),
         ended = devices.run() => Err(ended),
     }
 }

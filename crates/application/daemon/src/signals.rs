@@ -2,9 +2,7 @@
 
 use std::io;
 
-use anyhow::Context as _;
-use command_line::Failure;
-
+use crate::DaemonError;
 #[cfg(unix)]
 use crate::configuration;
 
@@ -13,8 +11,11 @@ use crate::configuration;
 ///
 /// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded` read
 /// it again, and shuts down any other.
-pub fn shutdown_signal(is_reloaded: bool) -> Result<impl Future<Output = &'static str>, Failure> {
-    signal(is_reloaded).context("cannot listen for shutdown signals").map_err(Failure::runtime)
+pub fn shutdown_signal(
+    is_reloaded: bool,
+) -> Result<impl Future<Output = &'static str>, DaemonError> {
+    signal(is_reloaded)
+        .map_err(|source| DaemonError::System { what: "listen for shutdown signals", source })
 }
 
 /// Completes with SIGTERM, SIGINT or SIGHUP.

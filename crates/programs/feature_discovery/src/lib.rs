@@ -75,7 +75,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         let devices = NodeDevices::start(catalog, NodeSources::start(host, reload)?).await?;
         let sets = devices.discovery();
         tokio::select! {
-            ended = devices.run() => Err(ended),
+            ended = devices.run() => Err(ended.into()),
             never = reporter.run(sets, config_status) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");

@@ -115,7 +115,7 @@ fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
-        Some(path) => command_line::read_inventory(path),
+        Some(path) => Ok(command_line::read_inventory(path)?),
         None => config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
     }
 }

@@ -6,13 +6,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use command_line::Failure;
-use config::{Config, Environment, Flags, ModelSummary, ProcessEnvironment, SettingText, Trust};
+use config::{
+    Config, ConfigError, Environment, Flags, ModelSummary, ProcessEnvironment, SettingText, Trust,
+};
 
 /// The configuration at one moment.
 pub(crate) struct Reading {
-    /// An invalid configuration is wrong usage.
-    pub(crate) result: Result<Config, Failure>,
+    /// The valid configuration.
+    pub(crate) result: Result<Config, ConfigError>,
     /// Every file that was looked for.
     pub(crate) files: BTreeMap<PathBuf, FileState>,
 }
@@ -29,20 +30,14 @@ pub(crate) enum FileState {
 }
 
 /// Reads and checks the configuration.
-///
-/// # Errors
-/// An invalid configuration is wrong usage.
-pub fn load(flags: &Flags) -> Result<Config, Failure> {
+pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
     read(flags).result
 }
 
 /// Like [`load`], with the files that were looked for.
 pub(crate) fn read(flags: &Flags) -> Reading {
     let environment = RecordedReads::default();
-    let result = config::load(flags, &environment).map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
-    });
+    let result = config::load(flags, &environment);
     Reading { result, files: environment.0.into_inner() }
 }
 

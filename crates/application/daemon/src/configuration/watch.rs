@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use command_line::Failure;
 use command_line::file_poll::{FilePoll, INTERVAL};
 use config::{Config, Flags};
 use tokio::sync::mpsc;
 
+use crate::DaemonError;
 use crate::configuration::source::{self, FileState, Reading};
 
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(5);
 
 /// A configuration whose files have changed.
-pub(crate) type Update = Result<Config, Failure>;
+pub(crate) type Update = Result<Config, DaemonError>;
 
 static READ_AGAIN: AtomicBool = AtomicBool::new(false);
 
@@ -75,16 +75,17 @@ impl WatchedFiles {
             sleep(self.missing_time);
             reading = read();
         }
-        let missing = self.missing(&reading).map(missing_failure);
+        let missing = self.missing(&reading).map(Path::to_owned);
         let Reading { result, files } = reading;
         self.poll.set_paths(files.keys().cloned().collect());
         self.is_due = files.values().any(|state| *state == FileState::Distrusted);
         if self.is_due && !has_changed {
             return None;
         }
-        let config = match result {
-            Ok(config) if missing.is_none() => config,
-            result => return Some(Err(result.err().or(missing)?)),
+        let config = match (result, missing) {
+            (Err(error), _) => return Some(Err(error.into())),
+            (Ok(_), Some(path)) => return Some(Err(DaemonError::ConfigurationGone(path))),
+            (Ok(config), None) => config,
         };
         let read = files.into_iter().filter(|(_, state)| *state == FileState::Read);
         self.in_use = read.map(|(path, _)| path).collect();
@@ -96,14 +97,6 @@ impl WatchedFiles {
         let missing = reading.files.iter().filter(|(_, state)| **state != FileState::Read);
         missing.map(|(path, _)| path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
     }
-}
-
-fn missing_failure(path: &Path) -> Failure {
-    let path = path.display();
-    Failure::usage(anyhow::anyhow!(
-        "the configuration file `{path}` is missing or no longer trusted"
-    ))
-    .hint("restore the file and its access rights, or restart the plugin to run without it")
 }
 
 #[cfg(test)]
@@ -119,7 +112,9 @@ mod tests {
 
     /// The error, or an empty text for a valid configuration.
     fn text(update: Option<Update>) -> Option<String> {
-        update.map(|update| update.err().map_or_else(String::new, |failure| failure.chain()))
+        update.map(|update| {
+            update.err().map_or_else(String::new, |failure| command_line::error_chain(&failure))
+        })
     }
 
     #[test]

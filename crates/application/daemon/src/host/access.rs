@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use command_line::Failure;
+use command_line::HostError;
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
@@ -27,7 +27,7 @@ impl HostAccess {
     ///
     /// # Errors
     /// The inventory is missing or malformed.
-    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
+    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, HostError> {
         let mut host = HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),

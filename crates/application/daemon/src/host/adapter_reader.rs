@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
-use command_line::{Failure, error_chain};
+use command_line::{HostError, error_chain};
 use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -51,7 +51,7 @@ pub(crate) enum Cause {
 }
 
 /// Opens the host. It runs on the thread that reads, because even that may block.
-pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
+pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, HostError> + Send>;
 
 /// A read of the host.
 pub(crate) struct Read {
@@ -65,7 +65,7 @@ pub(crate) struct Read {
 
 /// The reads of a host; or, once, why the host cannot be opened, for example because this Windows has
 /// no `DXCore`. It ends if the thread that reads panics.
-pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, Failure>>;
+pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, HostError>>;
 
 /// Opens, watches and reads the host until the result is dropped.
 #[must_use]
@@ -78,13 +78,13 @@ pub(crate) fn start(open: OpenSource, kind: HostKind) -> (Reads, Activity) {
     (reads, activity)
 }
 
-type Opened = Result<(Host, Read), Failure>;
+type Opened = Result<(Host, Read), HostError>;
 
 async fn read(
     open: OpenSource,
     kind: HostKind,
     mut query: BackgroundQuery<Opened>,
-    send: mpsc::UnboundedSender<Result<Read, Failure>>,
+    send: mpsc::UnboundedSender<Result<Read, HostError>>,
 ) {
     let (notify, mut changes) = watch::channel(());
     let activity = query.activity();
@@ -167,7 +167,7 @@ impl Host {
         open: OpenSource,
         activity: Activity,
         notify: watch::Sender<()>,
-    ) -> Result<Host, Failure> {
+    ) -> Result<Host, HostError> {
         let mut source = open()?;
         let steps = activity.clone();
         source.report_steps(Box::new(move |step| steps.set(step.to_string())));

@@ -8,6 +8,7 @@ use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::LauncherError;
 use crate::configuration;
 use crate::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
@@ -91,15 +92,17 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     let count = Arc::clone(&calls);
     let provide = move || {
         count.fetch_add(1, Ordering::Relaxed);
-        Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
+        Err(LauncherError::Missing("no space".to_owned()))
     };
     devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     assert_ne!(calls.load(Ordering::Relaxed), 0);
-    let notice = "directx-visible is not mounted: no space; hint: make room";
-    assert_eq!(notices(&devices), [notice]);
+    let notices_now = notices(&devices);
+    let [notice] = notices_now.as_slice() else { panic!("{notices_now:?}") };
+    let problem = "directx-visible is not mounted: no space; hint: set visibility.enabled";
+    assert!(notice.starts_with(problem), "{notice}");
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: off"));
@@ -125,7 +128,7 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
     let problem = Arc::clone(&has_problem);
     let provide = move || {
         if problem.load(Ordering::Relaxed) {
-            return Err(Failure::runtime(anyhow!("others may change it")));
+            return Err(LauncherError::Missing("others may change it".to_owned()));
         }
         Ok(folder.clone())
     };
@@ -194,9 +197,10 @@ fn as_many_adapters_as_a_list_can_hold_are_advertised_and_one_more_is_an_error()
     let most = too_many - 1;
     assert!(most > 16 && too_many < 64, "{most}");
     assert_eq!(lists(&with(most).unwrap()), [(DISPLAY.to_owned(), most * 1024)]);
-    let failure = with(too_many).err().unwrap();
-    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
-    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
+    let error = with(too_many).err().unwrap();
+    let text = command_line::error_chain(&error);
+    assert!(text.contains("kubelet accepts at most 4194304 bytes"), "{text}");
+    assert!(error.hint().unwrap().contains("lower `multitenancy`"), "{text}");
 }
 
 /// Other resources and removed devices must not wait for it.
@@ -214,11 +218,13 @@ async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
     let mut devices = NodeDevices::fixed(catalog_of(""), many_gpus()).unwrap();
-    let failure = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
-    assert!(failure.chain().contains(DISPLAY), "{failure:?}");
-    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
-    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
-    assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");
+    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
+    let text = command_line::error_chain(&error);
+    assert!(text.contains(DISPLAY), "{text}");
+    assert!(text.contains("kubelet accepts at most 4194304 bytes"), "{text}");
+    let failure = format!("{:?}", command_line::Failure::from(error));
+    assert!(failure.contains("lower `multitenancy`"), "{failure}");
+    assert!(failure.contains("status: 2"), "{failure}");
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 64)]);
     assert_eq!(devices.published().set().resources[0].spec.sharing.replicas.get(), 1);
 }

@@ -1,11 +1,10 @@
 //! What the devices of a node depend on: the host, the kubelet, the node's annotation and the
 //! configuration.
 
-use anyhow::Context as _;
-use command_line::Failure;
 use devices::DeviceName;
 use tokio::sync::{mpsc, watch};
 
+use crate::DaemonError;
 use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::HostAccess;
@@ -39,17 +38,23 @@ impl NodeSources {
     ///
     /// # Errors
     /// The operating system refuses a thread.
-    pub fn start(host: HostAccess, configuration: ConfigReload) -> Result<NodeSources, Failure> {
+    pub fn start(
+        host: HostAccess,
+        configuration: ConfigReload,
+    ) -> Result<NodeSources, DaemonError> {
         let (reads, activity) = adapter_reader::start(host.open, host.kind);
-        let cordons = host.cordons.map(cordon_file::follow).transpose();
+        let cordons = host.cordons.map(cordon_file::follow).transpose().map_err(|source| {
+            DaemonError::System {
+                what: "start the thread that follows the cordoned devices",
+                source,
+            }
+        })?;
         Ok(NodeSources {
             reads,
             activity,
             uuid_reader: GpuUuidReader::new(host.read_uuids),
             reset_reader: ResetReader::new(host.read_resets),
-            cordons: cordons
-                .context("cannot start the thread that follows the cordoned devices")
-                .map_err(Failure::runtime)?,
+            cordons,
             configuration,
             ..NodeSources::none()
         })

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::reconfiguration_tests::config_of;
 use super::*;
+use crate::LauncherError;
 use crate::cordon_file;
 use crate::host::{HostAccess, HostKind};
 use crate::launcher;
@@ -190,8 +191,8 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     let appeared = Arc::new(AtomicBool::new(false));
     let exist = Arc::clone(&appeared);
     let provide = move || {
-        let failure = || Failure::runtime(anyhow::anyhow!("not there"));
-        exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
+        let error = || LauncherError::Missing("not there".to_owned());
+        exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(error)
     };
     devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     devices.apply_configuration(config_of("visibility: launcher"));
@@ -236,11 +237,10 @@ async fn a_first_read_that_fails_is_repeated_and_its_reason_is_reported() {
 
 #[tokio::test]
 async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
-    let failure = || Failure::runtime(anyhow::anyhow!("this host has no dxcore.dll"));
     let mut access = FakeSource::default().access(HostKind::Live);
-    access.open = Box::new(move || Err(failure()));
+    access.open = Box::new(|| Err(HostError::Unsupported("this host has no dxcore.dll".into())));
     let error = NodeDevices::start(catalog(), sources(access)).await.err().unwrap();
-    let text = format!("{error:?}");
+    let text = format!("{:?}", Failure::from(error));
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
 
@@ -254,7 +254,7 @@ async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
     drop(release);
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    let text = format!("{ended:?}");
+    let text = format!("{:?}", Failure::from(ended));
     assert!(text.contains("status: 2") && text.contains("multitenancy"), "{text}");
 }
 
@@ -307,7 +307,7 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
 /// Devices of a node whose reads a test sends itself, on the paused clock.
 pub(super) fn with_reads_from_test(
     snapshot: HostSnapshot,
-) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, Failure>>) {
+) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, HostError>>) {
     let (send, reads) = mpsc::unbounded_channel();
     let mut devices = NodeDevices::new(catalog(), NodeSources { reads, ..NodeSources::none() });
     devices
@@ -335,7 +335,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
     drop(send);
     let ended = running.await.unwrap();
-    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
+    assert!(command_line::error_chain(&ended).contains("panicked"), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,5 +446,5 @@ async fn a_panic_of_the_reader_ends_the_daemon() {
     source.0.lock().unwrap().next = None;
     source.notify_change();
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
+    assert!(command_line::error_chain(&ended).contains("panicked"), "{ended:?}");
 }

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use command_line::Failure;
-use config::Config;
+use command_line::error_chain;
+use config::{Config, ConfigError};
 use devices::{
     Catalog, DeviceSet, Filter, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
 };
@@ -13,13 +13,13 @@ use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
 
 /// The configuration with its files and variables, and the values in it that have no effect.
-pub(super) fn configuration(configuration: &Result<Config, Failure>) -> Vec<Finding> {
+pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<Finding> {
     let configuration = match configuration {
         Ok(configuration) => configuration,
-        Err(failure) => {
+        Err(error) => {
             let fix = "fix the configuration; `serve` does not start with it";
-            let hint = failure.hint_text().unwrap_or(fix);
-            return vec![Subject::CONFIGURATION.failed(failure.chain(), hint)];
+            let hint = error.hint().unwrap_or(fix);
+            return vec![Subject::CONFIGURATION.failed(error_chain(error), hint)];
         }
     };
     let models = configuration.models.iter();

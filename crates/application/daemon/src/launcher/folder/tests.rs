@@ -80,9 +80,9 @@ const RIGHTS: Rights = Rights {
     },
 };
 
-fn error(result: Result<String, Failure>) -> String {
-    let failure = result.unwrap_err();
-    format!("{}; hint: {}", failure.chain(), failure.hint_text().unwrap())
+fn error(result: Result<String, LauncherError>) -> String {
+    let error = result.unwrap_err();
+    format!("{}; hint: {}", error_chain(&error), error.hint())
 }
 
 #[test]
