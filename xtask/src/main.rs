@@ -32,7 +32,7 @@ enum Command {
     /// Run a step of the tests in this process
     #[command(hide = true)]
     Step { name: String },
-    /// Measure the release program and write docs/benchmarks.md
+    /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
     /// Attack the release program and write the table of docs/attacks.md
     Attack(PassedOn),
