@@ -68,7 +68,7 @@ impl Target {
     /// An HTTP/2 client of that socket.
     pub(crate) async fn client(&self, number: usize) -> Result<Option<Channel>> {
         let Some(stream) = self.dial(number).await? else { return Ok(None) };
-        let connected = timeout(PATIENCE, device_plugin::testing::connect(stream)).await;
+        let connected = timeout(PATIENCE, device_plugin::connection::connect(stream)).await;
         Ok(connected.ok().and_then(Result::ok))
     }
 

@@ -1,4 +1,5 @@
-//! A minimal kubelet with which a plugin can register.
+//! A minimal kubelet with which a plugin can register. The kubelet double does more for each list,
+//! which would distort measurements.
 //!
 //! It handles a registration as a kubelet does: during the `Register` call it connects to the plugin
 //! and calls `GetDevicePluginOptions`, then it calls `ListAndWatch`. It reports each device list
@@ -10,7 +11,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use device_plugin::testing::ClosableIo;
+use device_plugin::connection::ClosableIo;
 use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
 use device_plugin::v1beta1::registration_server::{Registration, RegistrationServer};
 use device_plugin::v1beta1::{Empty, RegisterRequest};
@@ -144,7 +145,8 @@ impl Registration for Registrar {
 
 impl Registrar {
     async fn connect(&self, socket: &Path) -> io::Result<Channel> {
-        let connected = device_plugin::testing::connect(UnixSockets.connect(socket).await?).await;
+        let connected =
+            device_plugin::connection::connect(UnixSockets.connect(socket).await?).await;
         connected.map_err(io::Error::other)
     }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
@@ -21,6 +20,7 @@ use device_plugin::{
     KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Status, Transport,
     async_trait,
 };
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
@@ -69,7 +69,7 @@ impl Node {
             .expect("a runtime without I/O can always be built");
         let host = InMemory::new();
         let (plugin, kubelet) = runtime.block_on(async {
-            let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
+            let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, KubeletOptions::default())
                 .expect("no kubelet runs yet");
             let plugin = DevicePlugin::new(DIRECTORY, vec![Arc::new(Gpus::default())])
                 .with_transport(host.clone());
@@ -120,7 +120,8 @@ async fn send(host: &InMemory, sent: &[u8]) {
 /// A call as a kubelet makes it.
 async fn call(host: &InMemory) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
-    let client = device_plugin::testing::connect(stream).await.expect("the plugin speaks HTTP/2");
+    let client =
+        device_plugin::connection::connect(stream).await.expect("the plugin speaks HTTP/2");
     let answer = DevicePluginClient::new(client).get_device_plugin_options(Empty {}).await;
     assert!(answer.is_ok(), "{answer:?}");
 }

@@ -75,6 +75,7 @@ fn read_only_mount(folder: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use config::Flags;
     use devices::{Catalog, Moment};
 
     use super::*;
@@ -88,7 +89,8 @@ mod tests {
         let set = |host: &str, is_this_machine: bool, config: &str| {
             let file = folder.path().join("config.yaml");
             std::fs::write(&file, config).unwrap();
-            let catalog = Catalog::new(configuration::load(&[], Some(file)).unwrap().policy);
+            let flags = Flags { config: Some(file), ..Flags::default() };
+            let catalog = Catalog::new(configuration::load(&flags).unwrap().policy);
             let mut snapshot = config::inventory::read(&inventories.join(host)).unwrap();
             snapshot.host.is_this_machine = is_this_machine;
             DeviceSet::next(None, catalog.offer(&snapshot), Moment::default())

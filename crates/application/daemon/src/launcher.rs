@@ -90,7 +90,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = crate::configuration::load(&[], Some(file)).unwrap();
+        let flags = config::Flags { config: Some(file), ..Default::default() };
+        let config = crate::configuration::load(&flags).unwrap();
         Catalog::new(config.policy)
     }
 

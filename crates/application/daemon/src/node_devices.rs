@@ -254,7 +254,7 @@ impl NodeDevices {
             () = reached(self.launcher.retry_at) => self.update_launcher(),
             config = self.configuration.next() => {
                 if let Some(config) = config? {
-                    self.apply_configuration(*config);
+                    self.apply_configuration(config);
                 }
             }
         }

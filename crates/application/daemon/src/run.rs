@@ -60,7 +60,7 @@ impl Daemon {
         Ok(Daemon {
             event_loop: event_loop::build()?,
             host: HostAccess::of(settings.inventory.as_deref())?,
-            config: configuration::read(&settings.flags).result?,
+            config: configuration::load(&settings.flags)?,
             settings,
         })
     }

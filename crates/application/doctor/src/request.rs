@@ -115,7 +115,7 @@ impl Request {
             config: self.input.config.clone(),
             device_plugin_dir: self.directory.device_plugin_dir.clone(),
         };
-        configuration::read(&flags).result
+        configuration::load(&flags)
     }
 
     /// The kubelet's device plugin directory. An inventory has none, unless the request names one

@@ -1,5 +1,4 @@
 //! A connection to a socket: the calls of a client, and closing it.
-#![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the double exports it"))]
 
 use std::error::Error as _;
 use std::io;

@@ -54,7 +54,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         config: line.input.config.clone(),
         device_plugin_dir: line.device_plugin_dir.clone(),
     };
-    let config = configuration::read(&flags).result?;
+    let config = configuration::load(&flags)?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
@@ -118,7 +118,11 @@ pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) 
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = command_line::read_host(line.input.inventory.as_deref())?;
-    let config = configuration::load(&line.models.driver_models, line.input.config.clone())?;
+    let config = configuration::load(&Flags {
+        driver_models: line.models.driver_models.clone(),
+        config: line.input.config.clone(),
+        device_plugin_dir: None,
+    })?;
     for notice in &config.notices {
         configuration::log_notice(notice);
     }

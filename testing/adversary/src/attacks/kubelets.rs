@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use device_plugin::testing::{Faults, KubeletDouble, Options, RegisterFault, StreamFault};
 use device_plugin::{KUBELET_SOCKET, Listener as _, Transport, UnixSockets};
+use kubelet_double::{Faults, KubeletDouble, KubeletOptions, RegisterFault, StreamFault};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 
@@ -28,8 +28,9 @@ pub(super) fn hostile(target: &Target) -> Result<u64> {
         while target.goes_on(count) {
             for faults in faults() {
                 let ends_streams = faults.stream == StreamFault::DropAfter(Duration::ZERO);
-                let mut kubelet = KubeletDouble::start(UnixSockets, &directory, Options::default())
-                    .context("cannot listen as the kubelet")?;
+                let mut kubelet =
+                    KubeletDouble::start(UnixSockets, &directory, KubeletOptions::default())
+                        .context("cannot listen as the kubelet")?;
                 kubelet.set_faults(faults);
                 sleep(if ends_streams { LONG_LIFE } else { LIFE }).await;
                 if count % 2 == 0 {

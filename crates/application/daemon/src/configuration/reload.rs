@@ -5,7 +5,7 @@
 
 use anyhow::{Context as _, anyhow};
 use command_line::Failure;
-use config::{Config, Effective, Flags};
+use config::{Config, Flags};
 use tokio::sync::{mpsc, watch};
 
 use crate::configuration::source;
@@ -70,7 +70,7 @@ impl ConfigReload {
     ///
     /// # Errors
     /// The thread that follows the files has panicked.
-    pub async fn next(&mut self) -> Result<Option<Box<Config>>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Config>, Failure> {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
             match following.updates.recv().await {
@@ -89,9 +89,9 @@ impl ConfigReload {
                     return Ok(Some(config));
                 }
                 Some(Ok(config)) => {
-                    // The policy is the same, but its keys may be on other lines.
-                    log_changes(&following.active, &config);
-                    following.active = *config;
+                    // The policy is the same, but the file may be another one.
+                    source::log_changes(&following.active, &config);
+                    following.active = config;
                     if self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                         tracing::info!("the active configuration is up to date");
                         return Ok(None);
@@ -104,7 +104,7 @@ impl ConfigReload {
     /// Records that the configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
-        log_changes(&following.active, &config);
+        source::log_changes(&following.active, &config);
         following.active = config;
         self.status.send_modify(|status| {
             status.applied += 1;
@@ -127,23 +127,6 @@ impl ConfigReload {
             rejected,
             "configuration rejected; the previous configuration stays active"
         );
-    }
-}
-
-/// Logs the values and notices that `before` does not have.
-fn log_changes(before: &Config, after: &Config) {
-    for Effective { model, key, value, origin } in &after.effective {
-        let is_known = before
-            .effective
-            .iter()
-            .any(|old| (old.model, old.key, &old.value) == (*model, key, value));
-        if !is_known {
-            let model = model.map(<&str>::from);
-            tracing::info!(model, key, value, %origin, "configuration changed");
-        }
-    }
-    for notice in after.notices.iter().filter(|notice| !before.notices.contains(notice)) {
-        source::log_notice(notice);
     }
 }
 

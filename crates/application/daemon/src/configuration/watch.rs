@@ -14,13 +14,13 @@ use command_line::file_poll::{FilePoll, INTERVAL};
 use config::{Config, Flags};
 use tokio::sync::mpsc;
 
-use crate::configuration::source::{self, Reading};
+use crate::configuration::source::{self, FileState, Reading};
 
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(5);
 
 /// A configuration whose files have changed.
-pub(crate) type Update = Result<Box<Config>, Failure>;
+pub(crate) type Update = Result<Config, Failure>;
 
 static READ_AGAIN: AtomicBool = AtomicBool::new(false);
 
@@ -76,25 +76,25 @@ impl WatchedFiles {
             reading = read();
         }
         let missing = self.missing(&reading).map(missing_failure);
-        let Reading { result, files, has_distrusted } = reading;
-        self.poll.set_paths(files.iter().map(|file| file.path.clone()).collect());
-        self.is_due = has_distrusted;
-        if has_distrusted && !has_changed {
+        let Reading { result, files } = reading;
+        self.poll.set_paths(files.keys().cloned().collect());
+        self.is_due = files.values().any(|state| *state == FileState::Distrusted);
+        if self.is_due && !has_changed {
             return None;
         }
         let config = match result {
             Ok(config) if missing.is_none() => config,
             result => return Some(Err(result.err().or(missing)?)),
         };
-        let readable = files.into_iter().filter(|file| file.is_readable);
-        self.in_use = readable.map(|file| file.path).collect();
-        Some(Ok(Box::new(config)))
+        let read = files.into_iter().filter(|(_, state)| *state == FileState::Read);
+        self.in_use = read.map(|(path, _)| path).collect();
+        Some(Ok(config))
     }
 
     /// A file of the last valid configuration that is missing now.
     fn missing<'a>(&self, reading: &'a Reading) -> Option<&'a Path> {
-        let missing = reading.files.iter().filter(|file| !file.is_readable);
-        missing.map(|file| file.path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
+        let missing = reading.files.iter().filter(|(_, state)| **state != FileState::Read);
+        missing.map(|(path, _)| path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
     }
 }
 
@@ -111,12 +111,10 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::configuration::source::ConfigFile;
 
-    fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
-        let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
-        let result = source::load(&[], None);
-        Reading { result, files, has_distrusted }
+    fn reading(state: FileState) -> Reading {
+        let files = [("config.yaml".into(), state)].into();
+        Reading { result: source::load(&Flags::default()), files }
     }
 
     /// The error, or an empty text for a valid configuration.
@@ -127,7 +125,7 @@ mod tests {
     #[test]
     fn a_missing_file_is_an_error_only_if_it_stays_missing() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        assert!(watched.update(|| reading(true, false)).unwrap().is_ok());
+        assert!(watched.update(|| reading(FileState::Read)).unwrap().is_ok());
         for (stays_missing, error) in [
             (false, ""),
             (true, "the configuration file `config.yaml` is missing or no longer trusted"),
@@ -136,7 +134,8 @@ mod tests {
             let reads = Cell::new(0);
             let update = watched.update(|| {
                 reads.set(reads.get() + 1);
-                reading(reads.get() > 1 && !stays_missing, false)
+                let is_read = reads.get() > 1 && !stays_missing;
+                reading(if is_read { FileState::Read } else { FileState::Missing })
             });
             assert_eq!((text(update).as_deref(), reads.get()), (Some(error), 2));
         }
@@ -145,11 +144,11 @@ mod tests {
     #[test]
     fn a_file_that_is_not_trusted_is_read_again() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        let mut is_read = |trusted: bool| watched.update(|| reading(false, !trusted)).is_some();
-        assert!(!is_read(false));
-        assert!(is_read(false), "its path was not known before");
-        assert!(!is_read(false), "it is still ignored");
-        assert!(is_read(true));
-        assert!(!is_read(true), "it is trusted already");
+        let mut is_read = |state| watched.update(|| reading(state)).is_some();
+        assert!(!is_read(FileState::Distrusted));
+        assert!(is_read(FileState::Distrusted), "its path was not known before");
+        assert!(!is_read(FileState::Distrusted), "it is still ignored");
+        assert!(is_read(FileState::Missing));
+        assert!(!is_read(FileState::Missing), "it is trusted already");
     }
 }

@@ -266,6 +266,7 @@ pub(crate) fn allocate(
 mod tests {
     use std::path::PathBuf;
 
+    use config::Flags;
     use devices::Catalog;
 
     use super::*;
@@ -278,7 +279,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = configuration::load(&[], Some(file)).unwrap();
+        let flags = Flags { config: Some(file), ..Flags::default() };
+        let config = configuration::load(&flags).unwrap();
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
         let snapshot = config::inventory::read(&inventories.join(host)).unwrap();
@@ -346,7 +348,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, "cdiDevices: true").unwrap();
-        let catalog = Catalog::new(configuration::load(&[], Some(file)).unwrap().policy);
+        let flags = Flags { config: Some(file), ..Flags::default() };
+        let catalog = Catalog::new(configuration::load(&flags).unwrap().policy);
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
         let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 
 use super::*;
 use crate::configuration;
@@ -22,7 +22,9 @@ pub(super) fn config_of(text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    configuration::load(&[DriverModel::Wddm], Some(file)).unwrap()
+    let driver_models = vec![DriverModel::Wddm];
+    let flags = config::Flags { driver_models, config: Some(file), device_plugin_dir: None };
+    configuration::load(&flags).unwrap()
 }
 
 /// A host with two NVIDIA GPUs.
@@ -222,12 +224,13 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let log = Log::start();
     let mut devices = node("multitenancy: 2");
     let sockets = InMemory::default();
-    let kubelet = KubeletDouble::start(sockets.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(sockets.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = DevicePlugin::following(DIRECTORY, devices.served()).with_transport(sockets).run();
     let allocatable = |name: &'static str, count| {
         let kubelet = &kubelet;
         async move {
-            let seen = |views: &[device_plugin::testing::ResourceView]| {
+            let seen = |views: &[kubelet_double::ResourceView]| {
                 views.iter().any(|v| v.name == name && v.allocatable == count)
             };
             tokio::time::timeout(Duration::from_secs(5), kubelet.wait_for(seen)).await.unwrap();

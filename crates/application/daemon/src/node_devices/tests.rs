@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;
@@ -147,7 +147,8 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let devices = start_on_hung_host(source.access(HostKind::Live)).await;
     let sockets = InMemory::default();
     let directory = std::path::Path::new("/kubelet");
-    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default()).unwrap();
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
     let (ready, plugin) = (plugin.readiness(), plugin.run());
     let capacity = |capacity| {

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerPreferredAllocationRequest, Empty, PreferredAllocationRequest,
 };
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{sleep, timeout};
 use tonic::Code;
@@ -99,7 +99,8 @@ async fn a_response_that_is_longer_than_a_kubelet_accepts_is_not_sent() {
 async fn incomplete_requests_delay_no_other_connection() {
     let mut node = Node::new();
     node.add(GPU, "gpu", 10_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let mut unfinished = send_unfinished(&node.host, 6).await;
@@ -148,7 +149,7 @@ async fn unread_streams_are_limited_and_not_for_the_kubelet() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 10_000);
     let mut kubelet =
-        KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let mut unread = tokio::task::JoinSet::new();

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use device_plugin::Transport;
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -61,7 +61,13 @@ async fn answers_the_other_calls() {
     let options = caller.plugin.get_device_plugin_options(Empty {}).await.unwrap().into_inner();
     assert!(options.get_preferred_allocation_available && options.pre_start_required);
     let started = PreStartContainerRequest { devices_ids: vec!["gpu-0".to_owned()] };
-    caller.plugin.pre_start_container(started).await.unwrap();
+    caller.plugin.pre_start_container(started.clone()).await.unwrap();
+    devices.refuses_start.store(true, Ordering::Relaxed);
+    let refused = caller.plugin.pre_start_container(started).await.unwrap_err();
+    assert_eq!(
+        (refused.code(), refused.message()),
+        (Code::FailedPrecondition, "cannot reset [\"gpu-0\"]")
+    );
     let ask = |size| PreferredAllocationRequest {
         container_requests: vec![ContainerPreferredAllocationRequest {
             available_device_ids: vec!["gpu-2".to_owned(), "gpu-1".to_owned()],
@@ -75,7 +81,8 @@ async fn answers_the_other_calls() {
     assert_eq!(refused.message(), "invalid allocation size -1");
 }
 
-/// A kubelet starts several pods at the same time and waits 30 seconds for each `PreStartContainer`.
+/// A kubelet starts several pods at the same time. It waits 30 seconds for each
+/// `PreStartContainer`.
 #[tokio::test]
 async fn slow_starts_of_containers_delay_no_other_call() {
     let (_node, devices, _plugin, caller) = serving().await;
@@ -133,7 +140,8 @@ async fn sends_every_change_to_every_stream() {
 async fn delivers_long_lists_completely_and_the_latest_change_last() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     assert_eq!(kubelet.wait_for_lists(&[GPU]).await[0].allocatable, 20_000);
     plugin.wait_until_ready().await;
@@ -150,7 +158,8 @@ async fn delivers_long_lists_completely_and_the_latest_change_last() {
 async fn a_peer_that_never_reads_does_not_delay_others() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let socket = sockets(&node.host).remove(0);
@@ -210,8 +219,8 @@ async fn idle_connections_do_not_block_the_kubelet() {
     for _ in 0..100 {
         idle.push(raw(&node.host, b"").await);
     }
-    let mut options = Options::default();
-    options.cleanup = device_plugin::testing::Cleanup::OwnSocket;
+    let mut options = KubeletOptions::default();
+    options.cleanup = kubelet_double::Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let ready = timeout(Duration::from_secs(90), plugin.wait_until_ready()).await;
     assert!(ready.is_ok());

@@ -53,7 +53,7 @@ async fn all_sockets_are_queried_at_the_same_time() {
 async fn an_unknown_call_is_refused_with_its_reason() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let stream = node.host.connect(&sockets(&node.host)[0]).await.unwrap();
-    let mut client = Grpc::new(device_plugin::testing::connect(stream).await.unwrap());
+    let mut client = Grpc::new(device_plugin::connection::connect(stream).await.unwrap());
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/status.v1.Status/Get");
     let codec = ProstCodec::<Empty, Empty>::default();

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 
 use daemon::node_devices::plan_on_this_machine;
-use device_plugin::testing::ContainerView;
 use devices::{
     AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel,
     HostFacts, MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
     Platform, ResourceDevices, ResourceName, Sharing,
 };
+use kubelet_double::ContainerView;
 
 use crate::simulate::pod_argument::Request;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use command_line::verdict::{BAD, GOOD, WARNING};
-use device_plugin::testing::{ContainerView, ResourceView};
 use device_plugin::v1beta1::Mount;
 use devices::printable::printable;
 use devices::{HostSnapshot, Platform};
+use kubelet_double::{ContainerView, ResourceView};
 
 use crate::simulate::explain::Note;
 use crate::simulate::pod_argument::PodArgument;

@@ -32,7 +32,7 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 
 fn start(config: Option<PathBuf>) -> ConfigReload {
     let flags = Flags { driver_models: vec![DriverModel::Wddm], config, device_plugin_dir: None };
-    let active = source::read(&flags).result.unwrap();
+    let active = source::load(&flags).unwrap();
     ConfigReload::start(flags, active).unwrap()
 }
 
@@ -47,7 +47,7 @@ impl Followed {
         let change = timeout(LIMIT, self.reload.next()).await.expect("a change");
         let config = change.unwrap()?;
         let replicas = config.policy.models[0].sharing.replicas.get();
-        self.reload.applied(*config);
+        self.reload.applied(config);
         Some(replicas)
     }
 
