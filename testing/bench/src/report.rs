@@ -104,7 +104,7 @@ fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daemon_bed::Sample;
+    use crate::sample::Sample;
 
     fn row(values: &[f64], limit: f64, applies_to: AppliesTo) -> Row {
         Row {

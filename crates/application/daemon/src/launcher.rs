@@ -11,6 +11,8 @@ use command_line::Failure;
 use devices::Catalog;
 use tokio::time::Instant;
 
+use crate::host::HostKind;
+
 /// Writes the files on this host and returns their folder, or says why it cannot.
 pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, Failure> + Send + Sync>;
 
@@ -20,7 +22,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(10);
 
 /// The files of this node.
 pub(crate) struct NodeLauncher {
-    /// `None`: the host is an inventory, which has all files.
+    /// `None`: the host is an inventory, which has all files, or runs Linux, which has none.
     provide: Option<ProvideLauncher>,
     /// Why the files cannot be provided.
     pub(crate) problem: Option<String>,
@@ -32,6 +34,14 @@ impl NodeLauncher {
     /// The files that `provide` writes.
     pub(crate) fn new(provide: Option<ProvideLauncher>) -> NodeLauncher {
         NodeLauncher { provide, problem: None, retry_at: None }
+    }
+
+    /// The files of a host of this kind.
+    pub(crate) fn of(kind: HostKind) -> NodeLauncher {
+        match kind {
+            HostKind::Live => of_this_host(),
+            HostKind::Inventory => NodeLauncher::new(None),
+        }
     }
 
     /// Provides the files if a resource of `catalog` has them, and returns their folder. Files that
@@ -61,7 +71,7 @@ impl NodeLauncher {
 
 /// The files of this host.
 #[cfg(windows)]
-pub(crate) fn of_this_host() -> NodeLauncher {
+fn of_this_host() -> NodeLauncher {
     use crate::launcher::folder::{LauncherFolder, Rights, root_of_this_host};
 
     let rights = Rights {
@@ -74,6 +84,12 @@ pub(crate) fn of_this_host() -> NodeLauncher {
     let (root, sources) = (root_of_this_host(), command_line::launcher_sources());
     let folder = LauncherFolder { root, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
+}
+
+/// Only Windows has any.
+#[cfg(not(windows))]
+fn of_this_host() -> NodeLauncher {
+    NodeLauncher::new(None)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::logging::line::{JsonLines, Messages, write_field};
 use crate::logging::output::{LogFlush, LogQueue};
 
 pub use change_log::RepeatedText;
-pub(crate) use change_log::{log_adapter_warnings, log_changes};
+pub(crate) use change_log::{ReplacedDriver, log_adapter_warnings, log_changes, replaced_drivers};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.

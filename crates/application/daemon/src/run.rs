@@ -18,16 +18,13 @@ use devices::Catalog;
 use crate::configuration::{self, ConfigReload};
 use crate::cordon_file;
 use crate::event_loop::{self, EventLoop};
-#[cfg(windows)]
-use crate::host::HostKind;
 use crate::host::container_processes::ContainerProcesses;
 use crate::host::{HostAccess, telemetry};
-#[cfg(windows)]
-use crate::launcher;
+use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
-use crate::node_devices::NodeDevices;
-use crate::node_devices::device_holders::ask_kubelet;
+use crate::node_devices::device_holders::{DeviceHolders, ask_kubelet};
+use crate::node_devices::{NodeDevices, NodeSources};
 use crate::signals;
 
 /// What a daemon is started with.
@@ -78,23 +75,24 @@ impl Daemon {
         host.cordons = Some(cordon_file::path_in(&directory));
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
-        let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
         let endpoint = settings.pod_resources.unwrap_or_else(default_endpoint);
         let pods = Arc::new(PodAttribution::new(endpoint));
-        devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
-        devices.provide_cdi();
-        #[cfg(windows)]
-        if kind == HostKind::Live {
-            devices.provide_launcher(launcher::of_this_host());
-        }
         let reload = ConfigReload::start(settings.flags, config)?;
+        let reloads = reload.status();
+        let sources = NodeSources {
+            holders: DeviceHolders::new(ask_kubelet(Arc::clone(&pods))),
+            launcher: NodeLauncher::of(kind),
+            provides_cdi: true,
+            ..NodeSources::start(host, reload)?
+        };
+        let devices = event_loop.block_on(NodeDevices::start(catalog, sources))?;
         let plugin = DevicePlugin::following(&directory, devices.served());
         if let Some(address) = settings.listen {
             let sources = Sources {
                 event_loop: event_loop.handle().clone(),
                 readiness: plugin.readiness(),
                 devices: devices.published(),
-                reloads: reload.status(),
+                reloads,
                 host_name: scrape::host_name(),
                 pods,
                 processes: ContainerProcesses::of_host(),
@@ -102,7 +100,6 @@ impl Daemon {
             };
             monitoring::start(address, sources)?;
         }
-        devices.follow(reload);
         event_loop.block_on(serve(devices, plugin, &directory, signal))
     }
 }

@@ -113,7 +113,6 @@ impl Report {
             }
             let notes = StatusNotes::of(&status.notes);
             report.rejected_configurations.extend(notes.rejected_configuration);
-            report.notices.extend(notes.outdated.iter().flatten().map(ToString::to_string));
             report.notices.extend(notes.notices);
             for resource in status.resources {
                 let known = resources.get(&resource.name);
@@ -181,7 +180,6 @@ fn after(mark: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status_notes::OutdatedContainer;
 
     fn resource(phase: Phase, pending: &str) -> ResourceStatus {
         ResourceStatus {
@@ -189,18 +187,6 @@ mod tests {
             phase: phase.into(),
             pending: pending.to_owned(),
             ..ResourceStatus::default()
-        }
-    }
-
-    fn outdated(pod: &str) -> OutdatedContainer {
-        OutdatedContainer {
-            namespace: "default".to_owned(),
-            pod: pod.to_owned(),
-            pod_uid: String::new(),
-            container: "x".to_owned(),
-            device: "PCI\nA".to_owned(),
-            before: "1.0.0.1".to_owned(),
-            now: "1.0.0.2".to_owned(),
         }
     }
 
@@ -257,7 +243,7 @@ mod tests {
     fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
         let notes = StatusNotes {
             rejected_configuration: Some("config.yaml:1: unknown key `x`".to_owned()),
-            outdated: Some(vec![outdated("render")]),
+            notices: vec!["device PCI\nA is unhealthy".to_owned()],
             ..StatusNotes::default()
         };
         let resources = vec![resource(Phase::Ready, "")];
@@ -269,8 +255,7 @@ mod tests {
             report.text(Path::new("/x"), ""),
             "example.com/gpu: the kubelet received the device list\n\
              configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
-             container x of pod default/render uses driver 1.0.0.1 of PCI\\nA, which was replaced \
-             by 1.0.0.2; delete the pod\n"
+             device PCI\\nA is unhealthy\n"
         );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");

@@ -54,7 +54,7 @@ impl ConfigError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConfigError::Content(error) => error.hint(),
-            ConfigError::File { source, .. } => crate::regular_file::read_hint(source),
+            ConfigError::File { source, .. } => crate::file_bytes::read_hint(source),
             ConfigError::Variable { hint, .. } | ConfigError::Conflict { hint, .. } => Some(hint),
         }
     }

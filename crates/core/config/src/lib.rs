@@ -27,10 +27,10 @@ mod config_files;
 mod document;
 mod environment;
 mod error;
+mod file_bytes;
 pub mod inventory;
 mod policy;
 mod read_error;
-mod regular_file;
 mod resources;
 mod rules;
 mod setting_types;
@@ -43,8 +43,8 @@ mod variables;
 pub use config::{Config, Flags, load};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;
+pub use file_bytes::read_bytes;
 pub use read_error::{Place, ReadError};
-pub use regular_file::read_bytes;
 pub use summary::{ModelSummary, SettingText};
 pub use values::{
     MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,

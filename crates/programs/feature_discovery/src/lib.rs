@@ -5,7 +5,6 @@ mod cleanup;
 mod event_queue;
 mod monitoring;
 mod node_state;
-mod plugin_status;
 mod reporter;
 
 use std::path::Path;
@@ -19,7 +18,7 @@ use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
-use daemon::node_devices::NodeDevices;
+use daemon::node_devices::{Discovery, NodeDevices, NodeSources};
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
@@ -72,9 +71,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
-        let mut devices = NodeDevices::start(catalog, host).await?;
-        let (sets, config_status) = (devices.known_sets(), reload.status());
-        devices.follow(reload);
+        let config_status = reload.status();
+        let devices = NodeDevices::start(catalog, NodeSources::start(host, reload)?).await?;
+        let sets = devices.discovery();
         tokio::select! {
             ended = devices.run() => Err(ended),
             never = reporter.run(sets, config_status) => match never {},
@@ -111,7 +110,7 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
 /// change on the client's node object, until it is dropped.
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
-    let (_devices, sets) = watch::channel(Some(devices));
+    let (_devices, sets) = watch::channel(Discovery::Done(devices));
     Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
 }
 

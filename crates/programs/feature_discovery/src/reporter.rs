@@ -14,6 +14,7 @@ use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::configuration::ReloadStatus;
 use daemon::cordon_file;
 use daemon::logging::RepeatedText;
+use daemon::node_devices::Discovery;
 use devices::DeviceSet;
 use devices::report::{DeviceEvent, device_events};
 use tokio::sync::watch;
@@ -22,7 +23,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, Desired, cordoned_devices};
-use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,8 @@ pub(crate) struct Reporter {
     gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     startup_taint: Option<String>,
-    /// The directory of the plugin on this node.
+    /// The directory of the plugin on this node, which gets the devices that the node's annotation takes
+    /// out of service.
     plugin: Option<PathBuf>,
     requests: Requests,
     /// What the loops share.
@@ -81,8 +82,8 @@ struct Attempts {
 
 impl Reporter {
     /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices. The plugin with the directory `plugin` reports the pods that use a driver
-    /// which was replaced, and gets the devices that the node's annotation takes out of service.
+    /// pods can use the devices. The plugin with the directory `plugin` gets the devices that the node's
+    /// annotation takes out of service.
     pub(crate) fn new(
         client: Client,
         gfd_labels: bool,
@@ -102,7 +103,7 @@ impl Reporter {
     /// becomes of the configurations.
     pub(crate) async fn run(
         self,
-        sets: watch::Receiver<Option<Arc<DeviceSet>>>,
+        sets: watch::Receiver<Discovery>,
         config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
         // A loop for each, so that an answer that takes long delays nothing else.
@@ -110,7 +111,6 @@ impl Reporter {
             biased;
             never = self.follow_devices(sets) => never,
             never = self.follow_config(config_status) => never,
-            never = self.follow_plugin() => never,
             never = self.follow_node() => never,
             never = self.write_node(Purpose::Labels) => never,
             never = self.write_node(Purpose::Condition) => never,
@@ -120,13 +120,10 @@ impl Reporter {
         }
     }
 
-    async fn follow_devices(
-        &self,
-        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
-    ) -> Infallible {
+    async fn follow_devices(&self, mut sets: watch::Receiver<Discovery>) -> Infallible {
         loop {
-            let set = sets.borrow_and_update().clone();
-            if let Some(set) = set {
+            let discovery = sets.borrow_and_update().clone();
+            if let Discovery::Done(set) = discovery {
                 self.state.send_modify(|state| state.devices_changed(set, self.gfd_labels));
             }
             changed(&mut sets).await;
@@ -144,16 +141,6 @@ impl Reporter {
             }
             reported = rejected;
             changed(&mut status).await;
-        }
-    }
-
-    async fn follow_plugin(&self) -> Infallible {
-        let Some(directory) = &self.plugin else { return std::future::pending().await };
-        let mut plugin = PluginStatus::new(directory.clone());
-        loop {
-            for container in plugin.next().await {
-                self.state.send_modify(|state| state.events.add_outdated(&container));
-            }
         }
     }
 

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE, Shape};
+use crate::process::Program;
+use crate::raw_client::{Method, RawPlugin};
+use crate::sample::{Sample, microseconds};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
-use daemon_bed::{
-    Method, MinimalKubelet, Node, Program, RESOURCE, RawPlugin, Sample, Shape, microseconds,
-};
 use device_plugin::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 

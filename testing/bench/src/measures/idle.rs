@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE};
+use crate::process::Program;
 use anyhow::Result;
-use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE};
 use tokio::time::sleep;
 
 use crate::group::{Effort, Group, Row, SHARED};

@@ -7,7 +7,6 @@ use command_line::Failure;
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
 use crate::host::gpu_uuids::ReadGpuUuids;
-use crate::host::hcs_schemas::ReadHcsSchemas;
 
 /// The access to a host. Nothing was read yet, and each part can block.
 pub struct HostAccess {
@@ -15,8 +14,6 @@ pub struct HostAccess {
     pub kind: HostKind,
     /// The adapters.
     pub open: OpenSource,
-    /// The schema versions of the Host Compute Service; an inventory contains them.
-    pub read_schemas: Option<ReadHcsSchemas>,
     /// The UUIDs of NVIDIA devices; an inventory has none.
     pub read_uuids: Option<ReadGpuUuids>,
     /// The reset counters of drivers; an inventory has none.
@@ -34,7 +31,6 @@ impl HostAccess {
         let mut host = HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
-            read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
@@ -46,7 +42,6 @@ impl HostAccess {
         }
         #[cfg(windows)]
         {
-            host.read_schemas = Some(std::sync::Arc::new(win32::hcs::wait_for_schemas));
             host.read_uuids = Some(std::sync::Arc::new(win32::nvml::gpu_uuids));
             host.read_resets = Some(std::sync::Arc::new(reset_counters));
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::configuration;
@@ -92,7 +93,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
         count.fetch_add(1, Ordering::Relaxed);
         Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
@@ -128,7 +129,7 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
         }
         Ok(folder.clone())
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     for is_damaged in [false, true, false] {
         has_problem.store(is_damaged, Ordering::Relaxed);
         devices.update_launcher();
@@ -180,6 +181,24 @@ fn many_gpus() -> HostSnapshot {
     snapshot
 }
 
+/// How many adapters fit depends on the lengths of their IDs.
+#[test]
+fn as_many_adapters_as_a_list_can_hold_are_advertised_and_one_more_is_an_error() {
+    let with = |adapters: usize| {
+        let mut host = many_gpus();
+        host.adapters.truncate(adapters);
+        NodeDevices::fixed(catalog_of("multitenancy: 1024"), host)
+    };
+    let counts: Vec<usize> = (0..=64).collect();
+    let too_many = counts.partition_point(|adapters| with(*adapters).is_ok());
+    let most = too_many - 1;
+    assert!(most > 16 && too_many < 64, "{most}");
+    assert_eq!(lists(&with(most).unwrap()), [(DISPLAY.to_owned(), most * 1024)]);
+    let failure = with(too_many).err().unwrap();
+    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
+    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
+}
+
 /// Other resources and removed devices must not wait for it.
 #[tokio::test]
 async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
@@ -207,7 +226,8 @@ fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
 #[tokio::test]
 async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
     let (_send, reads) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog_of(""), reads, Activity::default());
+    let mut devices =
+        NodeDevices::new(catalog_of(""), NodeSources { reads, ..NodeSources::none() });
     devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());

@@ -8,11 +8,12 @@ use command_line::Failure;
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
-use win32::hcs::HcsError;
+use tokio::sync::mpsc;
 
 use super::reconfiguration_tests::config_of;
 use super::*;
-use crate::host::HostKind;
+use crate::cordon_file;
+use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
 
@@ -63,7 +64,6 @@ impl FakeSource {
         HostAccess {
             kind,
             open: Box::new(|| Ok(source)),
-            read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
@@ -93,14 +93,18 @@ impl AdapterSource for FakeSource {
     }
 }
 
+fn sources(access: HostAccess) -> NodeSources {
+    NodeSources::start(access, ConfigReload::none()).unwrap()
+}
+
 /// Starts on a host whose first read ends.
 async fn start(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(LIMIT, catalog(), access).await.unwrap()
+    NodeDevices::start_within(LIMIT, catalog(), sources(access)).await.unwrap()
 }
 
 /// Starts on a host whose first read hangs.
 async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(Duration::from_millis(20), catalog(), access).await.unwrap()
+    NodeDevices::start_within(Duration::from_millis(20), catalog(), sources(access)).await.unwrap()
 }
 
 pub(super) fn two_gpus() -> HostSnapshot {
@@ -189,7 +193,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         let failure = || Failure::runtime(anyhow::anyhow!("not there"));
         exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     let mut served = devices.served();
@@ -235,7 +239,7 @@ async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
     let failure = || Failure::runtime(anyhow::anyhow!("this host has no dxcore.dll"));
     let mut access = FakeSource::default().access(HostKind::Live);
     access.open = Box::new(move || Err(failure()));
-    let error = NodeDevices::start(catalog(), access).await.err().unwrap();
+    let error = NodeDevices::start(catalog(), sources(access)).await.err().unwrap();
     let text = format!("{error:?}");
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
@@ -305,7 +309,7 @@ pub(super) fn with_reads_from_test(
     snapshot: HostSnapshot,
 ) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, Failure>>) {
     let (send, reads) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog(), reads, Activity::default());
+    let mut devices = NodeDevices::new(catalog(), NodeSources { reads, ..NodeSources::none() });
     devices
         .apply_read(Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO })
         .unwrap();
@@ -375,7 +379,7 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.known_sets();
+    let mut sets = published.subscribe();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
@@ -386,37 +390,6 @@ async fn uuids_arrive_later_and_change_no_list() {
     sets.changed().await.unwrap();
     assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
     assert!(!list.has_changed().unwrap());
-}
-
-/// The Host Compute Service must not delay the devices, and its answer counts when it comes.
-#[tokio::test]
-async fn a_hung_host_compute_service_delays_only_its_own_answer() {
-    let (release, released) = channel();
-    let released = Mutex::new(released);
-    let read_schemas = move || -> Result<Vec<HcsSchema>, HcsError> {
-        Ok(vec![released.lock().unwrap().recv().unwrap()])
-    };
-    let mut snapshot = two_gpus();
-    snapshot.host.hcs_schemas.clear();
-    let source = FakeSource::with(Ok(snapshot.clone()));
-    let mut access = source.access(HostKind::Live);
-    access.read_schemas = Some(Arc::new(read_schemas));
-    let devices = start(access).await;
-    let published = devices.published();
-    let mut list = list(&devices);
-    assert_eq!(list.borrow_and_update().devices().len(), 2);
-    let _running = tokio::spawn(devices.run());
-    assert_eq!(published.set().host.hcs_schemas, []);
-
-    let old = HcsSchema { major: 2, minor: 1 };
-    release.send(old).unwrap();
-    until("the answer is published", || published.set().host.hcs_schemas == [old]).await;
-    assert!(!devices::takes_location_paths(&published.set().host));
-    snapshot.adapters.truncate(1);
-    source.set_next_read(Ok(snapshot));
-    source.notify_change();
-    assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-    assert_eq!(published.set().host.hcs_schemas, [old], "later snapshots do not forget it");
 }
 
 fn reasons(set: &DeviceSet) -> Vec<String> {

@@ -181,6 +181,22 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     }
 }
 
+/// The build decides what the plugin does.
+#[test]
+fn the_effect_of_an_old_schema_depends_on_the_build() {
+    for (build, effect) in [
+        ("10.0.17763.1", "a container that requests a display device gets all"),
+        ("10.0.18362.1", "containers with a device may not start"),
+    ] {
+        let found = changed(Subject::HCS, |facts| {
+            facts.snapshot.host.build = Some(build.parse().unwrap());
+            facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+        });
+        let hint = found[0].hint.as_deref().unwrap();
+        assert!(hint.contains(effect), "{build}: {hint}");
+    }
+}
+
 #[test]
 fn an_image_is_checked_when_both_versions_are_known() {
     let image =

@@ -127,7 +127,8 @@ pub struct HostFacts {
     /// The Windows build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
-    /// The highest schema of each major version that HCS supports, in the order of HCS.
+    /// The highest schema of each major version that HCS supports, in the order of HCS. They are
+    /// only reported: the build decides how a device is assigned.
     #[serde(
         deserialize_with = "or_default",
         serialize_with = "on_one_line",

@@ -134,6 +134,16 @@ impl Device {
         cordon.device.names(&self.id, self.location_path.as_ref())
     }
 
+    /// Whether the driver is another one than that of the same device `before`: another version, or
+    /// another folder in the driver store. What is not known of one of them is not compared.
+    #[must_use]
+    pub fn has_other_driver(&self, before: &Device) -> bool {
+        let versions = before.driver_version.zip(self.driver_version);
+        let folders = before.driver_store.as_ref().ok().zip(self.driver_store.as_ref().ok());
+        versions.is_some_and(|(before, now)| before != now)
+            || folders.is_some_and(|(before, now)| !before.path.eq_ignore_ascii_case(&now.path))
+    }
+
     /// Why the folder that the driver names is not used.
     #[must_use]
     pub fn rejected_store(&self) -> Option<&StoreFolderError> {

@@ -76,15 +76,14 @@ fn several_devices_are_assigned_as_the_class_with_a_warning_or_refused() {
 }
 
 #[test]
-fn hosts_without_schema_2_2_get_the_class() {
+fn hosts_before_build_18362_get_the_class() {
     let mut old = host(vec![gpu(1, NVIDIA)]);
     for (facts, old_host) in [
         (server("10.0.17763.4010", "2.1"), true),
-        (server("10.0.18362.1", "2.2"), false),
+        (server("10.0.18361.1", "2.2"), true),
+        (server("10.0.18362.1", "2.1"), false),
         (server("10.0.26100.1", "3.0"), false),
         (devices::HostFacts::default(), false),
-        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.17763.1", "2.1") }, true),
-        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.18362.1", "2.2") }, false),
     ] {
         old.host = facts;
         let plan = planned(wddm(1), &old, &[FIRST]).unwrap();

@@ -7,7 +7,6 @@ mod changes;
 mod ends;
 mod logs;
 mod other_daemons;
-mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
 mod registration;

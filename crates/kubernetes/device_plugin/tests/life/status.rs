@@ -77,7 +77,7 @@ async fn a_socket_without_free_connections_is_busy_and_not_absent() {
         }));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(devices.streams(), 7);
+    assert_eq!(devices.streams(), 3);
     let answers = query_all(&node.host, &socket).await;
     assert!(matches!(answers[..], [Err(StatusError::Busy)]), "{answers:?}");
     held.iter().for_each(tokio::task::JoinHandle::abort);

@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use device_plugin::{Transport, UnixSockets};
-use kubelet_double::{KubeletDouble, KubeletOptions, PodRequest, ResourceView};
+use device_plugin::{KUBELET_SOCKET, Listener, Transport, UnixSockets};
+use kubelet_double::{
+    Faults, KubeletDouble, KubeletOptions, PodRequest, RegisterFault, ResourceView, StreamFault,
+};
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{outcome, program, recorded};
 use crate::{reference, shutdown_request};
@@ -184,31 +187,6 @@ async fn it_registers_follows_its_host_and_shuts_down() {
     assert!(!directory.exists() || sockets(&directory) == 0);
 }
 
-/// It does not end the tracking of changes.
-#[cfg(unix)]
-#[tokio::test]
-async fn a_fifo_in_place_of_the_inventory_changes_nothing() {
-    let daemon = Daemon::start(&[]);
-    let kubelet = daemon.kubelet();
-    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
-    let path = daemon.folder.path().join("host.yaml");
-    let whole = std::fs::read_to_string(&path).unwrap();
-    let pipe = daemon.folder.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    std::fs::rename(&pipe, &path).unwrap();
-    daemon.wait_for_line("it is not a regular file");
-    assert_eq!(display(&kubelet.resources()), Some((2, 2)));
-
-    std::fs::write(path.with_extension("new"), &whole).unwrap();
-    std::fs::rename(path.with_extension("new"), &path).unwrap();
-    daemon.rewrite(|text| text.replacen("problemCode: 0", "problemCode: 43", 1));
-    until(&kubelet, "the next good file counts", |v| display(v) == Some((2, 1))).await;
-    daemon.rewrite(|_| whole.clone());
-    until(&kubelet, "healthy again", |v| display(v) == Some((2, 2))).await;
-    let (status, log) = daemon.terminate();
-    assert_eq!(status, Some(0), "{log}");
-}
-
 #[test]
 fn it_obeys_a_shutdown_request_at_its_first_log_line() {
     if device_plugin::unix_sockets::skips_test() {
@@ -244,6 +222,68 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
         .await;
     let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
+}
+
+/// Kubelets that refuse, hang, end streams, restart and close connections, one after the other.
+#[tokio::test]
+async fn kubelets_that_misbehave_do_not_keep_it_from_the_next_one() {
+    if device_plugin::unix_sockets::skips_test() {
+        return;
+    }
+    let daemon = Daemon::start(&[]);
+    let mut kubelet = daemon.kubelet();
+    let register = [
+        RegisterFault::Refuse("no".to_owned()),
+        RegisterFault::Refuse("no\n".repeat(100_000)),
+        RegisterFault::RefuseAfterDial("no".to_owned()),
+        RegisterFault::Hang,
+    ];
+    let stream =
+        [StreamFault::DropAfter(Duration::ZERO), StreamFault::NeverRead, StreamFault::NeverOpen];
+    let register = register.map(|register| Faults { register, ..Faults::default() });
+    let stream = stream.map(|stream| Faults { stream, ..Faults::default() });
+    for faults in register.into_iter().chain(stream) {
+        kubelet.kill();
+        kubelet.set_faults(faults);
+        kubelet.start_again().unwrap();
+        // The daemon meets a new kubelet within 0.3 seconds.
+        sleep(Duration::from_millis(600)).await;
+    }
+    kubelet.set_faults(Faults::default());
+    for _ in 0..20 {
+        kubelet.restart().await.unwrap();
+    }
+    kubelet.stop().await;
+    close_connections(&daemon.directory()).await;
+
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.unwrap();
+    #[cfg(target_os = "linux")]
+    assert!(peak_memory_kib(daemon.child.id()) < 128 * 1024);
+    let (status, log) = daemon.terminate();
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("registration failed; retrying"), "{log}");
+    assert!(log.len() < 64 * 1024, "{log}");
+}
+
+/// Listens as the kubelet, and closes the first connections at once.
+async fn close_connections(directory: &Path) {
+    let socket = directory.join(KUBELET_SOCKET);
+    let _ = std::fs::remove_file(&socket);
+    let mut listener = UnixSockets.bind(&socket).unwrap();
+    for _ in 0..3 {
+        drop(timeout(LIMIT, listener.accept()).await.unwrap().unwrap());
+    }
+    drop(listener);
+    let _ = std::fs::remove_file(&socket);
+}
+
+#[cfg(target_os = "linux")]
+fn peak_memory_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]

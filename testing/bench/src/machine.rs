@@ -4,8 +4,7 @@ use std::fs::read_to_string;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Facts by name.
-#[must_use]
-pub fn describe() -> Vec<(&'static str, String)> {
+pub(crate) fn describe() -> Vec<(&'static str, String)> {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let processor = line("/proc/cpuinfo", "model name");
     let memory = line("/proc/meminfo", "MemTotal").and_then(|text| {

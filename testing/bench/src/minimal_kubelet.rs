@@ -29,28 +29,28 @@ const LIMIT: Duration = Duration::from_mins(3);
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A received device list.
-pub struct ReceivedList {
+pub(crate) struct ReceivedList {
     /// When it was received and decoded.
-    pub received_at: Instant,
+    pub(crate) received_at: Instant,
     /// The name of the resource.
-    pub resource: String,
+    pub(crate) resource: String,
     /// The IDs of the healthy devices.
-    pub healthy: Vec<String>,
+    pub(crate) healthy: Vec<String>,
     /// The connection over which the list was received.
-    pub connection: Channel,
+    pub(crate) connection: Channel,
 }
 
 /// A kubelet that listens. Dropping it stops it. Its socket file stays.
-pub struct MinimalKubelet {
+pub(crate) struct MinimalKubelet {
     /// Since when it listens.
-    pub listening_since: Instant,
+    pub(crate) listening_since: Instant,
     lists: mpsc::UnboundedReceiver<ReceivedList>,
     task: JoinHandle<()>,
 }
 
 impl MinimalKubelet {
     /// Listens on `kubelet.sock` in `directory`. The socket must not exist yet.
-    pub fn start(directory: &Path) -> Result<MinimalKubelet> {
+    pub(crate) fn start(directory: &Path) -> Result<MinimalKubelet> {
         let socket = directory.join(KUBELET_SOCKET);
         let listener = UnixSockets
             .bind(&socket)
@@ -62,7 +62,7 @@ impl MinimalKubelet {
     }
 
     /// Waits for the next list of `resource` with `healthy` healthy devices.
-    pub async fn list(&mut self, resource: &str, healthy: usize) -> Result<ReceivedList> {
+    pub(crate) async fn list(&mut self, resource: &str, healthy: usize) -> Result<ReceivedList> {
         let matching = async {
             loop {
                 let list = self.lists.recv().await.context("the kubelet stopped")?;
@@ -75,13 +75,6 @@ impl MinimalKubelet {
         waited.with_context(|| {
             format!("no list of {resource} with {healthy} healthy replicas within {LIMIT:?}")
         })?
-    }
-}
-
-impl MinimalKubelet {
-    /// The oldest list that was not returned yet, if there is one.
-    pub fn received(&mut self) -> Option<ReceivedList> {
-        self.lists.try_recv().ok()
     }
 }
 

@@ -11,13 +11,11 @@ use tonic::{Request, Status};
 
 /// A method of the plugin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub(crate) enum Method {
     /// Returns constants.
     GetDevicePluginOptions,
     /// Returns what containers get for their devices.
     Allocate,
-    /// Chooses devices.
-    GetPreferredAllocation,
 }
 
 impl Method {
@@ -25,24 +23,22 @@ impl Method {
         PathAndQuery::from_static(match self {
             Method::GetDevicePluginOptions => "/v1beta1.DevicePlugin/GetDevicePluginOptions",
             Method::Allocate => "/v1beta1.DevicePlugin/Allocate",
-            Method::GetPreferredAllocation => "/v1beta1.DevicePlugin/GetPreferredAllocation",
         })
     }
 }
 
 /// Makes calls over a connection.
 #[derive(Clone)]
-pub struct RawPlugin(Grpc<Channel>);
+pub(crate) struct RawPlugin(Grpc<Channel>);
 
 impl RawPlugin {
     /// Makes calls with this client.
-    #[must_use]
-    pub fn new(client: Channel) -> RawPlugin {
+    pub(crate) fn new(client: Channel) -> RawPlugin {
         RawPlugin(Grpc::new(client))
     }
 
     /// Sends an encoded request and returns the encoded answer.
-    pub async fn call(&mut self, method: Method, request: Bytes) -> Result<Bytes> {
+    pub(crate) async fn call(&mut self, method: Method, request: Bytes) -> Result<Bytes> {
         self.0.ready().await.context("connection lost")?;
         let answer = self.0.unary(Request::new(request), method.path(), AsBytes).await;
         Ok(answer.with_context(|| format!("{method:?} failed"))?.into_inner())

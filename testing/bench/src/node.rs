@@ -7,29 +7,29 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
-    DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
-    PnpDevice, PnpId, StoreFiles,
+    DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice,
+    PnpId, StoreFiles,
 };
 use tempfile::TempDir;
 
 /// The resource name of the node's GPUs.
-pub const RESOURCE: &str = "directx.microsoft.com/display";
+pub(crate) const RESOURCE: &str = "directx.microsoft.com/display";
 
 /// The number of GPUs of the host.
-pub const GPUS: usize = 8;
+pub(crate) const GPUS: usize = 8;
 
 /// The parameters of a node that determine the cost of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// The total number of replicas, a multiple of [`GPUS`].
-    pub replicas: usize,
+    pub(crate) replicas: usize,
     /// The number of existing files that are mounted into a container.
-    pub files: usize,
+    pub(crate) files: usize,
 }
 
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FirstGpu {
+pub(crate) enum FirstGpu {
     /// The first GPU works.
     Healthy,
     /// Windows reports a problem code.
@@ -37,14 +37,14 @@ pub enum FirstGpu {
 }
 
 /// The files of a node. They are removed when it is dropped.
-pub struct Node {
+pub(crate) struct Node {
     folder: TempDir,
     shape: Shape,
 }
 
 impl Node {
     /// Writes the files of a node whose GPUs are all healthy.
-    pub fn new(shape: Shape) -> Result<Node> {
+    pub(crate) fn new(shape: Shape) -> Result<Node> {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let node = Node { folder, shape };
         std::fs::create_dir(node.directory())?;
@@ -54,59 +54,30 @@ impl Node {
     }
 
     /// The kubelet's device plugin directory.
-    #[must_use]
-    pub fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         // The name is short, because a socket path may have at most 107 bytes.
         self.folder.path().join("k")
     }
 
     /// The configuration file.
-    #[must_use]
-    pub fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.folder.path().join("config.yaml")
     }
 
     /// The inventory file.
-    #[must_use]
-    pub fn inventory(&self) -> PathBuf {
+    pub(crate) fn inventory(&self) -> PathBuf {
         self.folder.path().join("host.yaml")
     }
 
     /// Replaces the configuration atomically, by a rename.
-    pub fn set_replicas(&self, replicas: usize) -> Result<()> {
+    pub(crate) fn set_replicas(&self, replicas: usize) -> Result<()> {
         self.replace(&self.config(), format!("multitenancy: {replicas}\n").as_bytes())
     }
 
     /// Replaces the inventory atomically, by a rename.
-    pub fn set_host(&self, first: FirstGpu) -> Result<()> {
-        self.set_inventory(self.host_yaml(first)?.as_bytes())
-    }
-
-    /// Replaces the inventory by one of another host atomically.
-    pub fn set_snapshot(&self, host: &HostSnapshot) -> Result<()> {
-        self.set_inventory(config::inventory::to_yaml(host)?.as_bytes())
-    }
-
-    /// The host.
-    #[must_use]
-    pub fn host(&self, first: FirstGpu) -> HostSnapshot {
-        host(self.shape.files, first)
-    }
-
-    /// An inventory of the host, in YAML.
-    pub fn host_yaml(&self, first: FirstGpu) -> Result<String> {
-        Ok(config::inventory::to_yaml(&self.host(first))?)
-    }
-
-    /// Appends lines to the configuration file.
-    pub fn configure(&self, lines: &str) -> Result<()> {
-        let text = std::fs::read_to_string(self.config())? + lines;
-        std::fs::write(self.config(), text).context("cannot write the configuration")
-    }
-
-    /// Replaces the inventory by these bytes atomically, by a rename.
-    pub fn set_inventory(&self, text: &[u8]) -> Result<()> {
-        self.replace(&self.inventory(), text)
+    pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
+        let text = config::inventory::to_yaml(&host(self.shape.files, first))?;
+        self.replace(&self.inventory(), text.as_bytes())
     }
 
     fn replace(&self, file: &Path, text: &[u8]) -> Result<()> {
@@ -121,7 +92,6 @@ fn host(files: usize, first: FirstGpu) -> HostSnapshot {
     HostSnapshot {
         host: HostFacts {
             build: Some(HostBuild { major: 10, minor: 0, build: 20_348, revision: 1 }),
-            hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             ..HostFacts::default()
         },
         adapters: (0..GPUS).map(|n| adapter(n, files, first)).collect(),
