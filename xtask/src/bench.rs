@@ -12,7 +12,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<()> {
     let mut bench = cargo();
     bench.args(["run", "--quiet", "--release", "--package", "bench", "--"]).args(arguments);
     if arguments.is_empty() {
-        bench.args(["--write", "docs/benchmarks.md"]);
+        bench.args(["--write", "docs/maintainers/benchmarks.md"]);
     }
     run(&mut bench)
 }

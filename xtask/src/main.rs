@@ -32,11 +32,11 @@ enum Command {
     /// Run a step of the tests in this process
     #[command(hide = true)]
     Step { name: String },
-    /// Measure the release program and write docs/benchmarks.md
+    /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,
-    /// Build the container image of the plugin or of an example, and push it
+    /// Build a container image of this project, and push it
     Image(image::Options),
     /// Build every file of a release, or of the main branch
     Release(release::Options),

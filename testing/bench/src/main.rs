@@ -1,7 +1,8 @@
 //! Measures the release program from outside, as a kubelet would use it, and compares the results
 //! with budgets.
 //!
-//! Builds the release programs, prints a table and, with `--write`, writes `docs/benchmarks.md`.
+//! Builds the release programs, prints a table and, with `--write`, writes
+//! `docs/maintainers/benchmarks.md`.
 //! `cargo xtask bench` runs it. It asserts nothing: people evaluate the results.
 
 mod group;

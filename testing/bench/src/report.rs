@@ -25,7 +25,7 @@ pub(crate) fn text(groups: &[Group]) -> String {
     out
 }
 
-/// Formats the results as the page `docs/benchmarks.md`.
+/// Formats the results as the page `docs/maintainers/benchmarks.md`.
 pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
     let mut out = String::from(INTRODUCTION);
     for (name, fact) in machine {

@@ -68,13 +68,13 @@ fn notes(release: &Path) -> String {
     fs::read_to_string(release.join("release-notes.md")).unwrap()
 }
 
-/// The table of the files in `docs/releasing.md`, and what each file must contain.
+/// The table of the files in `docs/maintainers/releasing.md`, and what each file must contain.
 fn documents_are_complete(release: &Path) {
     let read = |name: &str| {
         let name = name.replace("VERSION", VERSION);
         fs::read(release.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     };
-    let page = fs::read_to_string(workspace().join("docs/releasing.md")).unwrap();
+    let page = fs::read_to_string(workspace().join("docs/maintainers/releasing.md")).unwrap();
     let rows = Regex::new(r"(?m)^\| `([a-zA-Z][a-zA-Z0-9._-]+)`").unwrap();
     let documented: Vec<&str> =
         rows.captures_iter(&page).map(|row| row.get(1).unwrap().as_str()).collect();

@@ -13,12 +13,20 @@ const PROGRAMS: [&str; 3] = [
     env!("CARGO_BIN_EXE_device-plugin-mcdm"),
 ];
 
+const ONE_MODEL_HEAD: &str = "\
+# device-plugin-wddm and device-plugin-mcdm
+
+Both programs have the same options. Usage and examples are those of `device-plugin-wddm`.
+";
+
 #[test]
 fn the_reference_pages_match_the_programs() {
-    for command in plugin::programs() {
-        let page = format!("reference/{}.md", command.get_name());
-        doc_pages::assert_page(&page, &doc_pages::reference(&command));
-    }
+    let [plugin, wddm, mcdm] = plugin::programs().map(|command| doc_pages::reference(&command));
+    doc_pages::assert_page("reference/directx-device-plugin.md", &plugin);
+    // The programs for one driver model have one page.
+    assert_eq!(wddm.replace("wddm", "mcdm"), mcdm);
+    let page = wddm.replace("# device-plugin-wddm\n", ONE_MODEL_HEAD);
+    doc_pages::assert_page("reference/device-plugin-wddm-mcdm.md", &page);
 }
 
 const JSON_PAGE: &str = include_str!("../../../../../docs/reference/json.md");

@@ -47,7 +47,7 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
     let hint = concat!(
         "the table of APIs says what is known: ",
         env!("REPOSITORY_URL"),
-        "/blob/main/docs/multi-gpu.md"
+        "/blob/main/docs/visibility.md"
     );
     Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
 }
