@@ -98,15 +98,22 @@ fn documents_are_complete(release: &Path) {
     let listed = String::from_utf8(read("images.txt")).unwrap();
     assert_eq!(images, listed.lines().collect());
     assert!(listed.lines().all(|name| name.starts_with("ghcr.io/owner/directx-")), "{listed}");
-    let mut tar = Command::new("tar");
-    tar.arg("-xzOf").arg(release.join(format!("directx-device-plugin-{VERSION}.tgz")));
-    let chart = output(tar.arg("directx-device-plugin/Chart.yaml"));
+    let read_of_chart = |name: &str| {
+        let mut tar = Command::new("tar");
+        tar.arg("-xzOf").arg(release.join(format!("directx-device-plugin-{VERSION}.tgz")));
+        output(tar.arg(format!("directx-device-plugin/{name}")))
+    };
+    let chart = read_of_chart("Chart.yaml");
+    let readme = read_of_chart("README.md");
     let home = "home: https://github.com/Owner/Plugin".to_owned();
     for line in [format!("version: {VERSION}"), format!("appVersion: \"{VERSION}\""), home] {
         assert!(chart.lines().any(|found| found == line), "{chart}");
     }
+    assert!(readme.contains(" oci://ghcr.io/owner/charts/directx-device-plugin "), "{readme}");
+    assert!(readme.contains("https://github.com/Owner/Plugin/blob/main/docs/"), "{readme}");
     for placeholder in ["registry.example.com", "OWNER"] {
-        assert!(!format!("{manifests}{chart}").contains(placeholder), "{placeholder} is left");
+        let left = format!("{manifests}{chart}{readme}").contains(placeholder);
+        assert!(!left, "{placeholder} is left");
     }
 }
 
