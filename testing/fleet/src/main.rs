@@ -104,7 +104,8 @@ impl Fleet {
         let mut nodes = Vec::new();
         for entry in std::fs::read_dir(folder).with_context(unreadable)? {
             let entry = entry.with_context(unreadable)?;
-            let (name, root) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let root = entry.path();
             let program = start(client(&name, &root, line.port)?, devices);
             tokio::time::sleep(pause).await;
             nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });

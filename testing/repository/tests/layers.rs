@@ -47,7 +47,8 @@ fn crates_use_only_crates_of_their_own_or_earlier_folders() {
     };
     let layers: HashMap<_, _> = packages.iter().map(|p| (name(p), layer(p))).collect();
     for package in packages {
-        let (owner, own_layer) = (name(package), layer(package));
+        let owner = name(package);
+        let own_layer = layer(package);
         let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
         assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "`{owner}` has other lints");
         let dependencies = package["dependencies"].as_array().unwrap().iter();

@@ -1,5 +1,7 @@
 //! The tables of contents for users and developers, and the workflows.
 
+#![allow(clippy::unwrap_used, reason = "part of the tests")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

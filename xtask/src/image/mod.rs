@@ -122,7 +122,8 @@ impl Options {
     fn target(&self) -> Result<(Option<&str>, &str)> {
         ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
         let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
-        let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
+        let tag = self.tag.as_deref();
+        let pushed = pushed.flatten();
         if let (Some(tag), Some(pushed)) = (tag, pushed) {
             ensure!(tag == pushed, "--tag is `{tag}` and --push names the tag `{pushed}`");
         }

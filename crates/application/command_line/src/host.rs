@@ -82,7 +82,8 @@ fn list_with(
                 })
             });
         store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
-            let (luid, effect) = (adapter.luid, WarningEffect::Incomplete);
+            let luid = adapter.luid;
+            let effect = WarningEffect::Incomplete;
             snapshot.warnings.push(AdapterWarning { luid, text, effect });
             BTreeSet::new()
         }));

@@ -70,7 +70,8 @@ fn read_within<T: Send + 'static>(
                 Ok(()) => unreachable!("the thread sends its result"),
             },
             Err(RecvTimeoutError::Timeout) if began.elapsed() < limits.end => {
-                let (waited, end) = (limits.notice.as_secs(), limits.end.as_secs());
+                let waited = limits.notice.as_secs();
+                let end = limits.end.as_secs();
                 notify(&format!(
                     "waiting: the graphics driver or the system has not answered for {waited} s \
                      while {step}; giving up after {end} s\n"

@@ -92,8 +92,9 @@ mod tests {
             snapshot.host.is_this_machine = is_this_machine;
             DeviceSet::next(None, catalog.offer(&snapshot), Moment::default())
         };
-        let (linux, windows, cdi) =
-            ("made-up-wsl2-laptop.yaml", "aws-t4-two.yaml", "cdiDevices: true");
+        let linux = "made-up-wsl2-laptop.yaml";
+        let windows = "aws-t4-two.yaml";
+        let cdi = "cdiDevices: true";
         assert!(is_used(&set(linux, true, cdi)));
         assert!(!is_used(&set(linux, true, "")));
         assert!(!is_used(&set(linux, false, cdi)));

@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_changes_nothing_and_is_reported_once() {
-        let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+        let log = Log::start();
+        let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         fs::write(&path, "first\n").unwrap();
         let mut file = CordonFile::new(path.clone());

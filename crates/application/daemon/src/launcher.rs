@@ -82,7 +82,8 @@ fn of_this_host() -> NodeLauncher {
             Some(writer) => Err(std::io::Error::other(writer.to_string())),
         },
     };
-    let (root, sources) = (root_of_this_host(), command_line::launcher_sources());
+    let root = root_of_this_host();
+    let sources = command_line::launcher_sources();
     let folder = LauncherFolder { root, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
 }
@@ -123,7 +124,8 @@ mod tests {
         let log = Log::start();
         assert_eq!(launcher.update(&catalog("")), None);
         assert_eq!(calls.load(Ordering::Relaxed), 0);
-        let (on, folder) = (catalog("visibility: launcher"), Some("folder".to_owned()));
+        let on = catalog("visibility: launcher");
+        let folder = Some("folder".to_owned());
         assert_eq!(launcher.update(&on), folder);
         assert_eq!(launcher.problem.clone(), None);
         assert_eq!(launcher.update(&on), None);

@@ -168,7 +168,8 @@ fn line(resource: &View) -> String {
     let View { name, state, waiting_ms, .. } = resource;
     let waiting =
         if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
-    let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
+    let error = after(":", &resource.last_error);
+    let pending = after(";", &resource.pending);
     format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
 }
 

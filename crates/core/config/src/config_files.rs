@@ -95,7 +95,8 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<ConfigFile, ReadError> {
 
 /// A warning about the file of an earlier plugin, which read TOML.
 fn toml_notice(folder: &Path, variables: &Variables<'_>) -> Option<String> {
-    let (model, path) = (variables.model, folder.join(format!("{}.toml", variables.model)));
+    let model = variables.model;
+    let path = folder.join(format!("{}.toml", variables.model));
     variables.environment.read(&path).ok()?;
     let path = path.display();
     Some(format!("the file `{path}` is ignored: write its keys to {model}.yaml, as YAML"))

@@ -64,7 +64,8 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
     // The token is canceled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
-    let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
+    let resource = service.resource.name().to_owned();
+    let close = service.close.clone();
     let connections = incoming(listener, abort, resource.clone());
     let service = Arc::new(service);
     let plugin = DevicePluginServer::from_arc(Arc::clone(&service))

@@ -82,7 +82,8 @@ impl Service {
     /// Logs an error of the resource and returns it. Its message is escaped and shortened, because it
     /// may quote what a client sent.
     fn refusal(&self, what: &str, ids: &[String], error: &Status) -> Status {
-        let (resource, text) = (self.resource.name(), printable(error.message()));
+        let resource = self.resource.name();
+        let text = printable(error.message());
         tracing::warn!(resource, ?ids, error = text, "{what}");
         Status::new(error.code(), text)
     }

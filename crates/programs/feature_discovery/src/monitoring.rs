@@ -103,7 +103,8 @@ impl Collector for Requests {
 pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), DaemonError> {
     let event_loop = Handle::current();
     let answer: Answer = Arc::new(move |request| {
-        let (event_loop, requests) = (event_loop.clone(), requests.clone());
+        let event_loop = event_loop.clone();
+        let requests = requests.clone();
         Box::pin(async move {
             match request.uri().path() {
                 "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),

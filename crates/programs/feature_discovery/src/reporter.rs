@@ -90,7 +90,8 @@ impl Reporter {
         startup_taint: Option<String>,
         plugin: Option<PathBuf>,
     ) -> Reporter {
-        let (requests, state) = (Requests::new(), watch::Sender::new(State::new()));
+        let requests = Requests::new();
+        let state = watch::Sender::new(State::new());
         Reporter { client, gfd_labels, startup_taint, plugin, requests, state }
     }
 
@@ -149,7 +150,8 @@ impl Reporter {
         // The sender is in this struct.
         let _ = self.state.subscribe().wait_for(|state| state.desired.is_some()).await;
         let mut attempts = Attempts::new(Purpose::Watch, self.requests());
-        let (mut watch, mut pauses) = (NodeWatch::default(), growing(PAUSE));
+        let mut watch = NodeWatch::default();
+        let mut pauses = growing(PAUSE);
         let mut began = Instant::now();
         loop {
             let error = match watch.next(&self.client).await {
@@ -209,7 +211,8 @@ impl Reporter {
         heartbeat: Instant,
     ) -> Option<(Node, Change, Instant)> {
         let state = self.state.borrow();
-        let (node, desired) = (state.node.as_ref()?, state.desired.as_ref()?);
+        let node = state.node.as_ref()?;
+        let desired = state.desired.as_ref()?;
         let change = desired.change(attempts.purpose, node, self.startup_taint.as_deref());
         let (change, due) = match change {
             Some(change) => (change, Instant::now()),
@@ -345,7 +348,8 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
         }
         Change::Condition(condition) => {
             let changed = client.apply_condition(node, condition).await?;
-            let (status, reason) = (&condition.status, condition.reason.as_deref());
+            let status = &condition.status;
+            let reason = condition.reason.as_deref();
             let before = cluster::condition(node, &condition.type_);
             if before.is_none_or(|before| before.status != condition.status) {
                 tracing::info!(status, reason, "condition set");
@@ -401,7 +405,8 @@ impl Attempts {
     fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
         self.requests.failed(self.purpose);
         self.next = Some(Instant::now() + delay);
-        let (text, hint) = (command_line::error_chain(error), error.hint());
+        let text = command_line::error_chain(error);
+        let hint = error.hint();
         if self.failures.is_due(&text) {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");

@@ -260,11 +260,13 @@ impl AdapterSource for DxgSource {
     /// Calls `on_change` on separate threads.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
-        let (machine, connection) = (Arc::clone(&self.machine), Arc::clone(&self.connection));
+        let machine = Arc::clone(&self.machine);
+        let connection = Arc::clone(&self.connection);
         let mut before = machine.state(&connection, None);
         let (watch, ended) = channel();
         let (request, requests) = sync_channel(0);
-        let (interval, on_change) = (machine.interval, Arc::new(on_change));
+        let interval = machine.interval;
+        let on_change = Arc::new(on_change);
         let report = Arc::clone(&on_change);
         std::thread::Builder::new().name("dxg".to_owned()).spawn(move || {
             for () in requests {

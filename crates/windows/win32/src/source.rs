@@ -79,7 +79,9 @@ impl HostSource {
     }
 
     fn read(&self, adapters: AdapterSet<'_>) -> Result<HostSnapshot, SourceError> {
-        let (setup, system_root, on_step) = (&self.setup, &*self.system_root, &*self.on_step);
+        let setup = &self.setup;
+        let system_root = &*self.system_root;
+        let on_step = &*self.on_step;
         let host = LiveHost { adapters, setup, system_root, on_step };
         assembly::read(&host, constant_host_facts())
     }

@@ -55,7 +55,8 @@ async fn scrapes(program: &Path, effort: Effort) -> Result<(Vec<f64>, Vec<f64>)>
     let program = Program::start_with(program, &node, &[&listen])?;
     kubelet.list(RESOURCE, SHARED.replicas).await?;
     sleep(PAUSE).await;
-    let (mut cpu, mut resident) = (Vec::new(), Vec::new());
+    let mut cpu = Vec::new();
+    let mut resident = Vec::new();
     for _ in 0..effort.times(40) {
         let before = program.cpu_time();
         scrape(address)?;

@@ -62,7 +62,8 @@ fn only_notes_software_order_and_the_case_of_ids_may_differ() {
     let inventory = "# adapter 1: no folder\n  id: 'VMBUS\\{DA}'\n  description: a";
     assert_eq!(without_notes(inventory), without_notes("  id: 'VMBUS\\{da}'\n  description: a"));
     assert_eq!(without_notes(r#" "id": "a","#), without_notes(r#" "id": "A","#));
-    let (one, other) = ("a\n- luid: 1\n- luid: 2\n", "a\n- luid: 2\n- luid: 1\n");
+    let one = "a\n- luid: 1\n- luid: 2\n";
+    let other = "a\n- luid: 2\n- luid: 1\n";
     assert_eq!(without_notes(one), without_notes(other));
     let with_node = "host:\n  a: b\nnode:\n  nvml:\n    gpus:\n    - index: 0\nadapters: []\n";
     assert_eq!(without_notes(with_node), without_notes("host:\n  a: b\nadapters: []\n"));

@@ -60,7 +60,8 @@ struct WatchedFiles {
 
 impl WatchedFiles {
     fn new(missing_time: Duration) -> WatchedFiles {
-        let (poll, in_use) = (FilePoll::default(), Vec::new());
+        let poll = FilePoll::default();
+        let in_use = Vec::new();
         WatchedFiles { poll, missing_time, in_use, is_due: true }
     }
 

@@ -88,7 +88,8 @@ async fn read(
 ) {
     let (notify, mut changes) = watch::channel(());
     let activity = query.activity();
-    let (mut cause, mut retries) = (Cause::Start, retry_delays());
+    let mut cause = Cause::Start;
+    let mut retries = retry_delays();
     query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
     while let Some(opened) = query.end().await {
         let (host, read) = match opened {

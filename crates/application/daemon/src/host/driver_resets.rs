@@ -36,7 +36,8 @@ impl ResetReader {
         if !self.query.is_running() {
             sleep_until(self.due).await;
             self.due = Instant::now() + INTERVAL;
-            let (read, adapters) = (Arc::clone(read), adapters());
+            let read = Arc::clone(read);
+            let adapters = adapters();
             self.query.start(move || read(&adapters));
         }
         self.query.answer().await

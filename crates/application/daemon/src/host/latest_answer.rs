@@ -106,7 +106,8 @@ mod tests {
         wait: Duration,
     ) -> (LatestAnswer<u32, u32>, Sender<Option<u32>>, Arc<AtomicU64>) {
         let (send, answers) = channel::<Option<u32>>();
-        let (answers, asked) = (Mutex::new(answers), Arc::new(AtomicU64::new(0)));
+        let answers = Mutex::new(answers);
+        let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
         let ask = move |question| {
             counter.fetch_add(1, Ordering::SeqCst);

@@ -68,8 +68,9 @@ impl Sources {
 
     /// How often the kubelet, the host and the drivers did not answer.
     async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let (pods, processes, telemetry) =
-            (self.pods.failures().await, self.processes.failures(), self.telemetry.failures());
+        let pods = self.pods.failures().await;
+        let processes = self.processes.failures();
+        let telemetry = self.telemetry.failures();
         pods.into_iter()
             .map(|(reason, failures)| ("pod_resources", reason.as_str(), failures))
             .chain(processes.map(|(reason, failures)| ("processes", reason, failures)))

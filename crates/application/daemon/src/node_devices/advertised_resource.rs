@@ -121,7 +121,8 @@ impl AdvertisedResource {
             tracing::warn!(resource = %self.name, reason = %warning, "allocated with a warning");
         }
         for file in &plan.mounts.files {
-            let (source, destination) = (&file.file.host_path, &file.file.container_path);
+            let source = &file.file.host_path;
+            let destination = &file.file.container_path;
             match &file.outcome {
                 MountOutcome::DestinationTaken { by } => {
                     if self.is_new(source, &by.host_path) {
@@ -354,8 +355,8 @@ mod tests {
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
         let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();
         let devices = NodeDevices::fixed(catalog, host).unwrap();
-        let (published, resource) =
-            (devices.published(), devices.served().borrow().resources[0].clone());
+        let published = devices.published();
+        let resource = devices.served().borrow().resources[0].clone();
         let id = published.set().resources[0].replicas().next().unwrap().id.to_string();
         let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
         assert!(allocate(&id).is_ok());

@@ -149,7 +149,8 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
 #[test]
 fn the_resource_of_a_rule_with_another_number_stays_the_same() {
     let rule = |vendor| format!("{{name: a/{vendor}, match: {{vendor: {vendor}}}}}");
-    let (amd, nvidia) = (rule("amd"), rule("nvidia"));
+    let amd = rule("amd");
+    let nvidia = rule("nvidia");
     let mut devices = node(&format!("resources: [{nvidia}]"));
     let before = resources(&devices)[1].clone();
     devices.reconfigure(catalog_of(&format!("resources: [{amd}, {nvidia}]"))).unwrap();
@@ -206,7 +207,8 @@ fn as_many_adapters_as_a_list_can_hold_are_advertised_and_one_more_is_an_error()
 /// Other resources and removed devices must not wait for it.
 #[tokio::test]
 async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
-    let (all, mut few) = (many_gpus(), many_gpus());
+    let all = many_gpus();
+    let mut few = many_gpus();
     few.adapters.truncate(8);
     let mut devices = NodeDevices::fixed(catalog_of("multitenancy: 1024"), few).unwrap();
     devices.snapshot = all;

@@ -155,7 +155,8 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let kubelet =
         KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default()).unwrap();
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
-    let (ready, plugin) = (plugin.readiness(), plugin.run());
+    let ready = plugin.readiness();
+    let plugin = plugin.run();
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {

@@ -108,7 +108,8 @@ pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
         return Subject::IMAGE.ok(format!("images of {image} run on build {build}"));
     }
     let are = if image > *runnable.end() { "newer than" } else { "too old for" };
-    let (oldest, newest) = (runnable.start().build, runnable.end().build);
+    let oldest = runnable.start().build;
+    let newest = runnable.end().build;
     let builds =
         if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") };
     Subject::IMAGE.failed(

@@ -74,7 +74,8 @@ struct Candidate<'a> {
 }
 
 fn candidates<'a>(resource: &ResourceDevices) -> Vec<Candidate<'a>> {
-    let (mut drivers, mut affinities) = (HashMap::new(), HashMap::new());
+    let mut drivers = HashMap::new();
+    let mut affinities = HashMap::new();
     let candidates = resource.entries().iter().enumerate().map(|(n, entry)| {
         let driver = entry.device.driver_store.as_ref().ok().map(|store| store.path.clone());
         let affinity = (driver.clone(), entry.published_numa_node());

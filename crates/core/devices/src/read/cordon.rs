@@ -29,7 +29,8 @@ impl DeviceName {
     }
 
     pub(crate) fn names(&self, id: &PnpId, location_path: Option<&LocationPath>) -> bool {
-        let (name, id) = (fold_case(&self.0), fold_case(id.as_str()));
+        let name = fold_case(&self.0);
+        let id = fold_case(id.as_str());
         name == id
             || split(&name).is_some_and(|(device, _)| device == id)
             || location_path.is_some_and(|path| fold_case(path.as_str()) == name)

@@ -202,7 +202,8 @@ fn store_folder(
     let store = store.ok_or(NoStoreFolder::Unknown)?;
     match host.check_store_folder(&store.path) {
         Ok(()) => {
-            let (path, files) = (store.path.clone(), store.files.clone());
+            let path = store.path.clone();
+            let files = store.files.clone();
             Ok(Arc::new(StoreFolder { path, files }))
         }
         Err(error) => Err(NoStoreFolder::Rejected(Arc::new(error))),

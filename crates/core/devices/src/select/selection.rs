@@ -50,7 +50,8 @@ impl Filter {
     /// Whether `device` passes the filter.
     #[must_use]
     pub const fn matches(self, device: &Device) -> bool {
-        let (display, compute) = (device.display, device.compute);
+        let display = device.display;
+        let compute = device.compute;
         match self {
             Filter::All => true,
             Filter::Display => display,

@@ -297,7 +297,8 @@ fn environment_hints_name_the_devices_and_can_be_omitted() {
 fn cuda_devices_are_named_if_all_uuids_are_known() {
     let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
     let id = |n: usize| snapshot.adapters[n].pnp.as_ref().unwrap().id.clone();
-    let (first, third) = (id(0), id(2));
+    let first = id(0);
+    let third = id(2);
     let amd = r"PCI\VEN_1002\2&0\0";
     let last = r"PCI\VEN_10DE\3&0\0";
     let cuda = |snapshot: &HostSnapshot, ids: &[&str]| {

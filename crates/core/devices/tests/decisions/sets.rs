@@ -185,7 +185,8 @@ fn a_new_policy_takes_devices_away_at_once_and_keeps_the_grace_time_of_removed_o
 
     let rules = with_rules(2, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
     let set = set.reconfigured(rules.offer(&host(seen())));
-    let (nvidia, amd) = (("a/nvidia", vec![1001], 2), ("a/amd", vec![1002], 2));
+    let nvidia = ("a/nvidia", vec![1001], 2);
+    let amd = ("a/amd", vec![1002], 2);
     assert_eq!(resources(&set), [(own, vec![1003], 2), nvidia.clone(), amd.clone()]);
     assert_eq!(set.deadline(), Some(at(70)));
     let set = step(&rules, Some(&set), seen(), 70).reviewed(None, at(70));

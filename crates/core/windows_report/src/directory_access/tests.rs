@@ -19,7 +19,8 @@ const WRITE: u32 = 0x0010_0116;
 
 /// The bytes of a SID: its authority and its parts.
 fn sid_bytes(numbers: &[u32]) -> Vec<u8> {
-    let (authority, parts) = (numbers[0].to_be_bytes(), &numbers[1..]);
+    let authority = numbers[0].to_be_bytes();
+    let parts = &numbers[1..];
     let mut bytes = vec![1, u8::try_from(parts.len()).unwrap(), 0, 0];
     bytes.extend(authority);
     bytes.extend(parts.iter().flat_map(|part| part.to_le_bytes()));

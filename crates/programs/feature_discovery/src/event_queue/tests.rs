@@ -11,7 +11,8 @@ fn event(device: u32) -> DeviceEvent {
 
 /// How many Events are reported within `time`, if each is reported when it may be.
 fn reported(queue: &mut EventQueue, start: Instant, time: Duration) -> u64 {
-    let (mut now, mut count) = (start, 0);
+    let mut now = start;
+    let mut count = 0;
     while let Some(due) = queue.due(now).filter(|due| *due <= start + time) {
         if due > now {
             now = due;

@@ -148,7 +148,8 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
     for (code, hint) in
         [(401, "expired"), (403, "deploy/feature-discovery.yml"), (409, ""), (500, "")]
     {
-        let (log, server) = (Log::start(), TestServer::new(json!({})));
+        let log = Log::start();
+        let server = TestServer::new(json!({}));
         report(&server, async |sets| {
             sets.send(Discovery::Done(set(&host()))).unwrap();
             sleep(MINUTE).await;
@@ -176,7 +177,8 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
-    let (log, server) = (Log::start(), TestServer::new(json!({})));
+    let log = Log::start();
+    let server = TestServer::new(json!({}));
     report(&server, async |sets| {
         sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
@@ -300,7 +302,8 @@ async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
 
 #[tokio::test(start_paused = true)]
 async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
-    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let log = Log::start();
+    let directory = tempfile::tempdir().unwrap();
     let file = cordon_file::path_in(directory.path());
     // What an earlier run has left.
     cordon_file::write(&file, &DeviceName::list("PCIROOT(7)")).unwrap();
@@ -343,7 +346,8 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
-    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let log = Log::start();
+    let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("device-plugins");
     let file = cordon_file::path_in(&missing);
     let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
@@ -486,7 +490,8 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
 fn delays_grow_to_a_minute_and_are_random() {
     let mut delays = growing(Duration::from_millis(500));
     for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
-        let (delay, limit) = (delays.next().unwrap(), Duration::from_secs(limit));
+        let delay = delays.next().unwrap();
+        let limit = Duration::from_secs(limit);
         assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
     }
     let first = || growing(Duration::from_millis(500)).next();

@@ -58,7 +58,8 @@ impl Daemon {
 
     /// Reads its log.
     fn with_log(mut self) -> Daemon {
-        let (stderr, log) = (self.child.stderr.take().unwrap(), Arc::clone(&self.log));
+        let stderr = self.child.stderr.take().unwrap();
+        let log = Arc::clone(&self.log);
         self.log_reader = Some(std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines() {
                 *log.lock().unwrap() += &(line.unwrap() + "\n");

@@ -192,7 +192,8 @@ fn the_first_source_with_all_files_that_are_needed_is_copied() {
     for name in &LAUNCHER_FILES[..2] {
         fs::write(bed.installed().join(name), format!("installed {name}")).unwrap();
     }
-    let (release, program) = (bed.provided(), "content of directx-visible.exe");
+    let release = bed.provided();
+    let program = "content of directx-visible.exe";
     assert_eq!(content(&release, 0), program);
     fs::remove_file(bed.source().join(LAUNCHER_FILES[1])).unwrap();
     let installed = bed.provided();

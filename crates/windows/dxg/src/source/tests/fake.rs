@@ -139,7 +139,10 @@ impl State {
                 Ok(())
             }
             0xC018_4709 => {
-                let (handle, kind, data, size) = (word(0), word(4), pointer(8), word(16));
+                let handle = word(0);
+                let kind = word(4);
+                let data = pointer(8);
+                let size = word(16);
                 let index = handle.wrapping_sub(0x4000_0040) as usize;
                 if !self.open.contains(&handle) {
                     return Err(libc::EINVAL);
