@@ -1,4 +1,5 @@
-//! The steps of `cargo xtask test`, in the order they start: the cheapest first, and what they need.
+//! The steps of `cargo xtask test`, in the order they start: the cheapest first, and what they
+//! need.
 
 use std::process::Command;
 

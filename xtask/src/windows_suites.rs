@@ -79,8 +79,8 @@ pub(crate) fn set_up_wine(option: &str) -> Result<()> {
     run(Command::new(script()).arg(option))
 }
 
-/// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too, where
-/// Wine runs them.
+/// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too,
+/// where Wine runs them.
 pub(crate) fn wine_32() -> Result<()> {
     build_programs()?;
     wine_suite(&["32_bit"])

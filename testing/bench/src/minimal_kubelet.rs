@@ -1,9 +1,9 @@
 //! A minimal kubelet with which a plugin can register. The kubelet double does more for each list,
 //! which would distort measurements.
 //!
-//! It handles a registration as a kubelet does: during the `Register` call it connects to the plugin
-//! and calls `GetDevicePluginOptions`, then it calls `ListAndWatch`. It reports each device list
-//! with the time at which the list was received and decoded.
+//! It handles a registration as a kubelet does: during the `Register` call it connects to the
+//! plugin and calls `GetDevicePluginOptions`, then it calls `ListAndWatch`. It reports each device
+//! list with the time at which the list was received and decoded.
 
 use std::io;
 use std::path::{Path, PathBuf};

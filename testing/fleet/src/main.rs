@@ -1,10 +1,10 @@
 //! Runs `directx-feature-discovery` for many nodes in one process, as many nodes would run it.
 //!
-//! A folder has one account for each node, and each program has its own account and connections. `testing/kubernetes/cluster` starts this program, and counts the
-//! requests at the API server.
+//! A folder has one account for each node, and each program has its own account and connections.
+//! `testing/kubernetes/cluster` starts this program, and counts the requests at the API server.
 //!
-//! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends and starts the programs one after another; then the line
-//! `restarted` is written.
+//! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends
+//! and starts the programs one after another; then the line `restarted` is written.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

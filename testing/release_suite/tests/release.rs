@@ -181,7 +181,8 @@ fn linux_archive(release: &Path, to: &Path) {
     assert!(help.contains("https://github.com/Owner/Plugin/blob/main/docs/doctor.md"), "{help}");
 }
 
-/// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing else.
+/// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing
+/// else.
 fn compare_with_documentation(heading: &str, folder: &Path) {
     let page = fs::read_to_string(workspace().join("docs/programs.md")).unwrap();
     let section = page.split("\n### ").find(|section| section.starts_with(heading)).unwrap();

@@ -1,6 +1,6 @@
-//! The folders of `crates`, then `testing` and `xtask`, are layers: a crate uses only crates in its own folder or in
-//! an earlier one, so every decision can be tested without the layers that run it. A program uses
-//! no other program.
+//! The folders of `crates`, then `testing` and `xtask`, are layers: a crate uses only crates in its
+//! own folder or in an earlier one, so every decision can be tested without the layers that run it.
+//! A program uses no other program.
 
 #![allow(clippy::unwrap_used, reason = "part of the tests")]
 

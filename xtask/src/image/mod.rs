@@ -93,7 +93,8 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new ones.
+/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new
+/// ones.
 pub(crate) fn build(
     shipped: &Shipped,
     programs: Option<&Path>,

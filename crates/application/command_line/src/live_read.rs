@@ -32,8 +32,8 @@ enum Progress<T> {
 pub type OnStep = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The result of `read`, which runs on a separate thread and reports what it does. A line on
-/// standard error names what has not been read for 5 seconds. After 30 seconds, reading fails, and the
-/// thread is left behind.
+/// standard error names what has not been read for 5 seconds. After 30 seconds, reading fails, and
+/// the thread is left behind.
 pub fn read_live<T: Send + 'static>(
     read: impl FnOnce(OnStep) -> T + Send + 'static,
 ) -> Result<T, HostError> {

@@ -13,8 +13,8 @@ use crate::DaemonError;
 /// The folder in which container runtimes look for specifications that programs write.
 const FOLDER: &str = "/var/run/cdi";
 
-/// Writes the specification if containers with devices of `set` get its device. It must exist before
-/// the containers of earlier pods start again, and may be removed at any time.
+/// Writes the specification if containers with devices of `set` get its device. It must exist
+/// before the containers of earlier pods start again, and may be removed at any time.
 pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), DaemonError> {
     if is_used(set) { provide(Path::new(FOLDER)) } else { Ok(()) }
 }
@@ -26,8 +26,8 @@ fn is_used(set: &DeviceSet) -> bool {
         && devices.any(|entry| entry.policy.container.cdi_devices)
 }
 
-/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it stays
-/// valid when a driver is updated.
+/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it
+/// stays valid when a driver is updated.
 fn provide(folder: &Path) -> Result<(), DaemonError> {
     let file = folder.join("directx-dxg.json");
     let text = format!("{:#}\n", specification());

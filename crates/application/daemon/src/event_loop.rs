@@ -14,8 +14,8 @@ use crate::DaemonError;
 /// [`Runtime`] itself would wait for it.
 pub struct EventLoop(Option<Runtime>);
 
-/// How long the end of the threads may take: as [`win32::threads`] explains, a process should not exit
-/// while one of them ends.
+/// How long the end of the threads may take: as [`win32::threads`] explains, a process should not
+/// exit while one of them ends.
 const THREADS_LIMIT: Duration = Duration::from_millis(100);
 
 /// Builds an event loop.

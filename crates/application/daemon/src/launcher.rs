@@ -1,6 +1,7 @@
 //! Provides `directx-visible` to containers if the configuration enables it.
 //!
-//! If it cannot be provided, the log and the status give the reason, and devices are still allocated.
+//! If it cannot be provided, the log and the status give the reason, and devices are still
+//! allocated.
 
 #[cfg(any(windows, test))]
 pub mod folder;

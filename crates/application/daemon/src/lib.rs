@@ -1,7 +1,7 @@
 //! The daemon of a node, and what other programs need that follow its host and its configuration.
 //!
-//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads does
-//! not stop its program.
+//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads
+//! does not stop its program.
 
 #[cfg(test)]
 mod blocked_connect_tests;

@@ -68,9 +68,9 @@ pub enum LogLevel {
 /// Where log lines go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogDestination {
-    /// Lines go to standard error, for commands that print a result: as messages without a time, each
-    /// warning once. The thread that logs waits for a slow reader, so that all lines come before the
-    /// result.
+    /// Lines go to standard error, for commands that print a result: as messages without a time,
+    /// each warning once. The thread that logs waits for a slow reader, so that all lines come
+    /// before the result.
     Stderr,
     /// Lines go to standard error through a queue: for the daemon, which must not wait.
     QueuedStderr,
@@ -78,8 +78,8 @@ pub enum LogDestination {
     File(PathBuf),
 }
 
-/// Starts logging as the options say. Keep the result until the program ends: dropping it writes the
-/// lines that are still queued.
+/// Starts logging as the options say. Keep the result until the program ends: dropping it writes
+/// the lines that are still queued.
 ///
 /// # Errors
 /// The log file cannot be opened, or the operating system cannot start a thread.

@@ -1,9 +1,9 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
 //! It follows snapshots of the host, the UUIDs of NVIDIA devices, the devices that containers hold,
-//! those that the node's annotation takes out of service and changes of the configuration, each from a
-//! separate thread that may hang. It is the only writer of the published [`DeviceSet`], and of the
-//! resources with the encoded list of each.
+//! those that the node's annotation takes out of service and changes of the configuration, each
+//! from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and
+//! of the resources with the encoded list of each.
 
 mod advertised_resource;
 pub(crate) mod device_holders;
@@ -70,8 +70,8 @@ pub struct NodeDevices {
 }
 
 impl NodeDevices {
-    /// Publishes the devices of the host if they are known within a short time. Otherwise it publishes
-    /// none, and [`run`](NodeDevices::run) publishes them later.
+    /// Publishes the devices of the host if they are known within a short time. Otherwise it
+    /// publishes none, and [`run`](NodeDevices::run) publishes them later.
     pub async fn start(catalog: Catalog, sources: NodeSources) -> Result<NodeDevices, DaemonError> {
         NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, sources).await
     }
@@ -331,8 +331,8 @@ impl NodeDevices {
         Moment(self.origin.elapsed())
     }
 
-    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse keeps
-    /// its list.
+    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse
+    /// keeps its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         logging::log_changes(before, &set);
         let replaced = logging::replaced_drivers(before, &set);

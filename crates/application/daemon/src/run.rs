@@ -1,9 +1,9 @@
 //! Runs the daemon.
 //!
-//! It registers every resource of the configuration and serves them until it receives a
-//! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
-//! follows the host and the configuration, and the supervisor follows the kubelet. The end of either
-//! ends both.
+//! It registers every resource of the configuration and serves them until it receives a shutdown
+//! signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
+//! follows the host and the configuration, and the supervisor follows the kubelet. The end of
+//! either ends both.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -6,11 +6,11 @@ use crate::DaemonError;
 #[cfg(unix)]
 use crate::configuration;
 
-/// Completes with the name of the signal when this process is to shut down. The handlers are installed
-/// when this function returns.
+/// Completes with the name of the signal when this process is to shut down. The handlers are
+/// installed when this function returns.
 ///
-/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded` read
-/// it again, and shuts down any other.
+/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded`
+/// read it again, and shuts down any other.
 pub fn shutdown_signal(
     is_reloaded: bool,
 ) -> Result<impl Future<Output = &'static str>, DaemonError> {

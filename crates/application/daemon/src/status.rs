@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::status_notes::StatusNotes;
 
-/// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own pod:
-/// `HostProcess` containers share files and network with all pods of the node, so nothing else
+/// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own
+/// pod: `HostProcess` containers share files and network with all pods of the node, so nothing else
 /// distinguishes their daemons.
 #[must_use]
 pub fn pod_uid() -> String {
@@ -56,7 +56,8 @@ struct View {
     ready: bool,
     /// What the daemon waits for or has reached, in words.
     state: &'static str,
-    /// How long it has waited for the kubelet or another daemon, in milliseconds; 0 if it does not wait.
+    /// How long it has waited for the kubelet or another daemon, in milliseconds; 0 if it does not
+    /// wait.
     waiting_ms: u64,
     /// The last error while it waits, or the daemon that it waits for; empty if there was none.
     last_error: String,
@@ -126,8 +127,8 @@ impl Report {
         report
     }
 
-    /// The text of the report, for daemons in `directory`, and of the pod with the UID `pod` if that is
-    /// not empty.
+    /// The text of the report, for daemons in `directory`, and of the pod with the UID `pod` if
+    /// that is not empty.
     #[must_use]
     pub fn text(&self, directory: &Path, pod: &str) -> String {
         let mut text = lines(self);

@@ -15,7 +15,8 @@ pub struct StatusNotes {
     pub rejected_configuration: Option<String>,
     /// What an administrator should know, a line each.
     pub notices: Vec<String>,
-    /// The UID of the pod of this process, for probes that must ask only this process. May be empty.
+    /// The UID of the pod of this process, for probes that must ask only this process. May be
+    /// empty.
     pub pod_uid: String,
 }
 

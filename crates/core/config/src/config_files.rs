@@ -65,8 +65,8 @@ fn default_file(variables: &Variables<'_>) -> Result<ConfigFile, ConfigError> {
         ignored.extend(toml_notice(&folder, variables));
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
-            // This is checked before the file is read, because a file that others wrote must not stop
-            // the program either.
+            // This is checked before the file is read, because a file that others wrote must not
+            // stop the program either.
             match environment.trust(&path) {
                 Trust::Trusted => {}
                 Trust::Absent => continue,

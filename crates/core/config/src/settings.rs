@@ -35,7 +35,8 @@ macro_rules! of_model {
 /// The value of a key that is marked `per model` may be one for each driver model.
 macro_rules! settings {
     ($($field:ident $key:literal $(per $model:ident)?: $type:ty = $default:expr;)*) => {
-        /// What a file sets, or the environment. Its keys are those of a file, matched without case.
+        /// What a file sets, or the environment. Its keys are those of a file, matched without
+        /// case.
         ///
         /// An empty value means unset: the earlier plugins read it so, and a list whose entries
         /// are all commented out has one.

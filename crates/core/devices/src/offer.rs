@@ -258,8 +258,8 @@ fn check_location_path(
     }
 }
 
-/// The health of a device of this policy. The cordon of a device that has a problem is its reason: an
-/// administrator already takes care of it.
+/// The health of a device of this policy. The cordon of a device that has a problem is its reason:
+/// an administrator already takes care of it.
 fn health(
     device: &Device,
     policy: &ModelPolicy,

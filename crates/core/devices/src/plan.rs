@@ -1,6 +1,7 @@
 //! Plans what one container gets for the device IDs that the kubelet allocates to it.
 //!
-//! A plan has one device entry, mounts and environment variables, and the reason for every decision.
+//! A plan has one device entry, mounts and environment variables, and the reason for every
+//! decision.
 
 pub(crate) mod container_contents;
 pub(crate) mod dxg;

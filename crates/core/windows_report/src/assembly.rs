@@ -158,8 +158,8 @@ fn copy_to_vm(
     Ok(read)
 }
 
-/// The driver's folder: from the graphics kernel, or else from the user-mode drivers in the driver key.
-/// The error contains the reason of each.
+/// The driver's folder: from the graphics kernel, or else from the user-mode drivers in the driver
+/// key. The error contains the reason of each.
 fn store_folder(
     host: &impl Host,
     luid: Luid,

@@ -32,8 +32,8 @@ const CONTAINERS: usize = 16;
 pub(crate) enum KubeletStream {
     /// No kubelet was asked to connect, so the next stream is that of another client.
     Unexpected,
-    /// The next stream is the kubelet's. Only the kubelet knows the name of the socket, which is new
-    /// and was sent to it.
+    /// The next stream is the kubelet's. Only the kubelet knows the name of the socket, which is
+    /// new and was sent to it.
     Expected,
     /// The kubelet called `ListAndWatch`.
     Open,
@@ -79,8 +79,8 @@ impl Service {
         Err(Status::invalid_argument(text))
     }
 
-    /// Logs an error of the resource and returns it. Its message is escaped and shortened, because it
-    /// may quote what a client sent.
+    /// Logs an error of the resource and returns it. Its message is escaped and shortened, because
+    /// it may quote what a client sent.
     fn refusal(&self, what: &str, ids: &[String], error: &Status) -> Status {
         let resource = self.resource.name();
         let text = printable(error.message());
@@ -208,8 +208,8 @@ struct Lists {
 impl Lists {
     async fn next(mut self) -> Option<(Result<ListAndWatchResponse, Status>, Self)> {
         if self.sent.is_some() {
-            // tonic polls again only after h2 took the previous message, i.e. after flow control let
-            // it out: being polled a second time means that the kubelet has the list.
+            // tonic polls again only after h2 took the previous message, i.e. after flow control
+            // let it out: being polled a second time means that the kubelet has the list.
             yield_now().await;
             self.stream.send_replace(KubeletStream::ListDelivered);
         }

@@ -106,8 +106,8 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
     })
 }
 
-/// What the program does without a host, for one of many simulated nodes: reports devices that never
-/// change on the client's node object, until it is dropped.
+/// What the program does without a host, for one of many simulated nodes: reports devices that
+/// never change on the client's node object, until it is dropped.
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
     let (_devices, sets) = watch::channel(Discovery::Done(devices));

@@ -1,8 +1,8 @@
 //! Keeps the node object up to date with the devices.
 //!
-//! It follows the devices and the node object, and sends as few requests as possible. A failed request
-//! is retried after growing, random delays without limit: failures of the API server never end this
-//! program.
+//! It follows the devices and the node object, and sends as few requests as possible. A failed
+//! request is retried after growing, random delays without limit: failures of the API server never
+//! end this program.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ mod tests;
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long a condition stays before it changes again, also while a device flaps.
 const SETTLED: Duration = Duration::from_secs(10);
-/// How often at least the condition is written although nothing changes, so that one of a program that no
-/// longer runs can be recognized by its age.
+/// How often at least the condition is written although nothing changes, so that one of a program
+/// that no longer runs can be recognized by its age.
 const HEARTBEAT: Duration = Duration::from_mins(5);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -50,8 +50,8 @@ pub(crate) struct Reporter {
     gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     startup_taint: Option<String>,
-    /// The directory of the plugin on this node, which gets the devices that the node's annotation takes
-    /// out of service.
+    /// The directory of the plugin on this node, which gets the devices that the node's annotation
+    /// takes out of service.
     plugin: Option<PathBuf>,
     requests: Requests,
     /// What the loops share.
@@ -81,9 +81,9 @@ struct Attempts {
 }
 
 impl Reporter {
-    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices. The plugin with the directory `plugin` gets the devices that the node's
-    /// annotation takes out of service.
+    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to
+    /// remove once pods can use the devices. The plugin with the directory `plugin` gets the
+    /// devices that the node's annotation takes out of service.
     pub(crate) fn new(
         client: Client,
         gfd_labels: bool,
@@ -100,8 +100,8 @@ impl Reporter {
         self.requests.clone()
     }
 
-    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says what
-    /// becomes of the configurations.
+    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says
+    /// what becomes of the configurations.
     pub(crate) async fn run(
         self,
         sets: watch::Receiver<Discovery>,
@@ -225,8 +225,8 @@ impl Reporter {
         Some((node.clone(), change, due))
     }
 
-    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as the node
-    /// is not known.
+    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as
+    /// the node is not known.
     async fn write_cordons(&self) -> Infallible {
         let Some(directory) = &self.plugin else { return std::future::pending().await };
         let file = cordon_file::path_in(directory);
@@ -415,8 +415,8 @@ impl Attempts {
 }
 
 /// Delays of which the first is at least `first` and less than twice as long. They double up to a
-/// minute, and never end. They are random, so that the programs of a thousand nodes do not return at
-/// the same moment.
+/// minute, and never end. They are random, so that the programs of a thousand nodes do not return
+/// at the same moment.
 fn growing(first: Duration) -> ExponentialBackoff {
     let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
     delays.with_jitter().without_max_times().build()

@@ -34,8 +34,8 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::parse_address)]
     listen: Option<SocketAddr>,
-    /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a socket,
-    /// or a named pipe on Windows [default: the kubelet's default]
+    /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a
+    /// socket, or a named pipe on Windows [default: the kubelet's default]
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
     /// Accepted for compatibility, without effect: a daemon waits until another one with the same
@@ -45,8 +45,8 @@ pub(crate) struct DaemonArguments {
 }
 
 impl DaemonArguments {
-    /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is printed
-    /// to standard error, and also logged where the log is a file.
+    /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is
+    /// printed to standard error, and also logged where the log is a file.
     pub(crate) fn run(
         self,
         logs: &LogArguments,

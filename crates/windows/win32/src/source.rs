@@ -215,7 +215,8 @@ pub fn constant_host_facts() -> HostFacts {
 /// Whether this program runs inside a container: its registry has a value that no host has; .NET
 /// and `PerfView` use it for the same purpose. A `HostProcess` container sees the registry of its
 /// host, and so counts as the host. The driver's folder does not decide: Windows names it
-/// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU (GPU-PV).
+/// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU
+/// (GPU-PV).
 fn is_inside_container() -> bool {
     let key = registry::local_machine(r"SYSTEM\CurrentControlSet\Control");
     match key.and_then(|key| registry::value(&key, "ContainerType")) {

@@ -21,9 +21,9 @@ pub(crate) fn compare(what: &str, expected: &str, found: &str) {
 }
 
 /// The output of `record` or `devices` without what may differ: notes about what a live host did
-/// not report; the software of the node; the end mark, which follows the last adapter; the case of device instance IDs, which Wine prints in
-/// capitals; and the order of the adapters in an inventory, because a live host has a list for
-/// each attribute but none of all.
+/// not report; the software of the node; the end mark, which follows the last adapter; the case of
+/// device instance IDs, which Wine prints in capitals; and the order of the adapters in an
+/// inventory, because a live host has a list for each attribute but none of all.
 pub(crate) fn without_notes(text: &str) -> String {
     let mut is_in_node = false;
     let lines = text.lines().filter(|line| {

@@ -1,7 +1,7 @@
 //! The thread that reads the configuration again when its files have changed.
 //!
-//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume of a
-//! `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
+//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume
+//! of a `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
 
 use std::io;
 use std::path::{Path, PathBuf};

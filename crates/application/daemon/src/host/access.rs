@@ -18,7 +18,8 @@ pub struct HostAccess {
     pub read_uuids: Option<ReadGpuUuids>,
     /// The reset counters of drivers; an inventory has none.
     pub read_resets: Option<ReadResets>,
-    /// The file with the devices that the node's annotation takes out of service, if it is followed.
+    /// The file with the devices that the node's annotation takes out of service, if it is
+    /// followed.
     pub cordons: Option<PathBuf>,
 }
 

@@ -1,8 +1,10 @@
-//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps forever.
+//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps
+//! forever.
 //!
-//! The host is read once at the start and after each burst of changes. After a failed read, and while the
-//! state of an adapter is temporary, it is read again after growing delays. A live host is also read every
-//! five minutes, because Windows does not guarantee a notification of each change.
+//! The host is read once at the start and after each burst of changes. After a failed read, and
+//! while the state of an adapter is temporary, it is read again after growing delays. A live host
+//! is also read every five minutes, because Windows does not guarantee a notification of each
+//! change.
 
 use std::time::Duration;
 
@@ -63,8 +65,8 @@ pub(crate) struct Read {
     pub duration: Duration,
 }
 
-/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows has
-/// no `DXCore`. It ends if the thread that reads panics.
+/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows
+/// has no `DXCore`. It ends if the thread that reads panics.
 pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, HostError>>;
 
 /// Opens, watches and reads the host until the result is dropped.
@@ -109,9 +111,9 @@ async fn read(
     }
 }
 
-/// How long to wait after a read with this cause, and the cause of the next read if nothing changes by
-/// then. `None`: only a change leads to the next read. The host `is_settled` if it will probably not
-/// change without a notification.
+/// How long to wait after a read with this cause, and the cause of the next read if nothing changes
+/// by then. `None`: only a change leads to the next read. The host `is_settled` if it will probably
+/// not change without a notification.
 fn next_read(
     kind: HostKind,
     cause: Cause,

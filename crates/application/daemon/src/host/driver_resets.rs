@@ -30,7 +30,8 @@ impl ResetReader {
         ResetReader { read, query, due: Instant::now() }
     }
 
-    /// The counters of these adapters, every ten seconds. Adapters that cannot be read are left out.
+    /// The counters of these adapters, every ten seconds. Adapters that cannot be read are left
+    /// out.
     pub(crate) async fn next(&mut self, adapters: impl FnOnce() -> Vec<Luid>) -> Vec<(Luid, u64)> {
         let Some(read) = &self.read else { return std::future::pending().await };
         if !self.query.is_running() {

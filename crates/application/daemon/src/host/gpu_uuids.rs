@@ -1,7 +1,7 @@
 //! The UUIDs of NVIDIA devices, by which CUDA identifies them.
 //!
-//! The driver may take seconds to answer, and a hint for containers is not worth the wait: the UUIDs
-//! arrive later.
+//! The driver may take seconds to answer, and a hint for containers is not worth the wait: the
+//! UUIDs arrive later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -51,8 +51,8 @@ where
         LatestAnswer { ask, period, wait, state, timeouts, failures }
     }
 
-    /// The answer to `question`, or the last one if there is no new one in time, and its age. Only the
-    /// first caller waits for a query that hangs.
+    /// The answer to `question`, or the last one if there is no new one in time, and its age. Only
+    /// the first caller waits for a query that hangs.
     pub(crate) async fn get(&self, question: Q) -> Option<(A, Duration)> {
         let ask = Arc::clone(self.ask.as_ref()?);
         let mut state = self.state.lock().await;

@@ -1,7 +1,7 @@
 //! The folder on the host with the files of `directx-visible`, which containers mount.
 //!
-//! Each content has a folder with its own name, which everybody may read and only administrators may
-//! change. The folders of other contents stay: the kubelet gives a container the paths of its
+//! Each content has a folder with its own name, which everybody may read and only administrators
+//! may change. The folders of other contents stay: the kubelet gives a container the paths of its
 //! allocation whenever it restarts, and several daemons may run on a node.
 
 use std::fs;
@@ -97,7 +97,8 @@ impl LauncherFolder {
     }
 }
 
-/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
+/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are
+/// needed.
 ///
 /// `directx-visible --install` removes the first file before it changes the others, and writes it
 /// after them, so all are of one version if the first one is the same before and after.

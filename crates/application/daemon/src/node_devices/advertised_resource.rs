@@ -164,8 +164,8 @@ impl device_plugin::Resource for AdvertisedResource {
         self.name.as_str()
     }
 
-    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has the
-    /// number of the rule, because socket paths must be short.
+    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has
+    /// the number of the rule, because socket paths must be short.
     fn socket_prefix(&self) -> Cow<'_, str> {
         match self.origin {
             ResourceOrigin::Model(model) => model.socket_prefix().into(),

@@ -71,8 +71,8 @@ impl DeviceHolders {
         (self.ask)(last_allocation)
     }
 
-    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was asked.
-    /// Cancel safe.
+    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was
+    /// asked. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
         let Some(answer) = &mut self.answer else { return std::future::pending().await };
         let holders = answer.await;

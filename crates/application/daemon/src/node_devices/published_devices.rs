@@ -12,7 +12,8 @@ use crate::metrics::PluginMetrics;
 /// A device set, and whether the devices of the host are known.
 #[derive(Clone, Debug)]
 pub enum Discovery {
-    /// The host has not been read yet: the set has the resources of the configuration, without devices.
+    /// The host has not been read yet: the set has the resources of the configuration, without
+    /// devices.
     Pending(Arc<DeviceSet>),
     /// The set has the devices of the host.
     Done(Arc<DeviceSet>),

@@ -14,7 +14,8 @@ use crate::host::gpu_uuids::GpuUuidReader;
 use crate::launcher::NodeLauncher;
 use crate::node_devices::device_holders::DeviceHolders;
 
-/// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the node.
+/// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
+/// node.
 pub struct NodeSources {
     pub(crate) reads: Reads,
     /// What the reader of the adapters is doing.
@@ -27,8 +28,8 @@ pub struct NodeSources {
     pub(crate) holders: DeviceHolders,
     /// The files of `directx-visible`.
     pub(crate) launcher: NodeLauncher,
-    /// Whether the CDI specification is written if containers get its device. It is written again with
-    /// each set, so at the latest with the next safety read.
+    /// Whether the CDI specification is written if containers get its device. It is written again
+    /// with each set, so at the latest with the next safety read.
     pub(crate) provides_cdi: bool,
     pub(crate) configuration: ConfigReload,
 }

@@ -401,7 +401,8 @@ fn reasons(set: &DeviceSet) -> Vec<String> {
     set.resources[0].entries().iter().map(health).collect()
 }
 
-/// The start with the file is a restart of the plugin, which must not offer the device for a moment.
+/// The start with the file is a restart of the plugin, which must not offer the device for a
+/// moment.
 #[tokio::test]
 async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_restart() {
     const CORDONED: &str = "cordoned: taken out of service by the node's annotation \

@@ -1,5 +1,5 @@
-//! `container`: whether containers that containerd starts see the devices that they get.
-//! A program in the container lists them. If this node has `directx-visible`, that checks in another
+//! `container`: whether containers that containerd starts see the devices that they get. A program
+//! in the container lists them. If this node has `directx-visible`, that checks in another
 //! container whether it shows only the allocated devices.
 
 mod ctr;

@@ -145,7 +145,8 @@ pub(crate) fn resolve(
             let place = (folder, name);
             let by = taken.get(&place).and_then(|index| plan.files.get(*index));
             let outcome = match (reason, by.map(|by| &by.file)) {
-                // The other reasons are the administrator's own choice, or make every mount impossible.
+                // The other reasons are the administrator's own choice, or make every mount
+                // impossible.
                 (Some(NoMountsReason::MountedByWindows), _)
                     if origin == MountOrigin::Configuration && !is_excluded =>
                 {

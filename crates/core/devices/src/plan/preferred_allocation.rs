@@ -6,8 +6,8 @@
 //! and of the replicas. The result is a subset of the available replicas, has the
 //! requested size, and depends only on the arguments.
 //!
-//! Replicas are chosen one after the other, and each choice compares the devices. Anyone who may create
-//! a pod decides how many are requested, so the cost is linear in that number and in the
+//! Replicas are chosen one after the other, and each choice compares the devices. Anyone who may
+//! create a pod decides how many are requested, so the cost is linear in that number and in the
 //! number of devices.
 
 use std::cmp::Reverse;
@@ -111,8 +111,8 @@ impl Counts {
         Counts { of_driver: vec![0; devices], of_affinity: vec![0; devices] }
     }
 
-    /// The first choice decides for the rest: a device with as many free devices of its driver, and of
-    /// its affinity, as are `wanted`.
+    /// The first choice decides for the rest: a device with as many free devices of its driver, and
+    /// of its affinity, as are `wanted`.
     fn before_the_first(devices: &[Candidate<'_>], wanted: usize) -> Counts {
         let mut counts = Counts::new(devices.len());
         for device in devices.iter().filter(|device| !device.free.is_empty()) {

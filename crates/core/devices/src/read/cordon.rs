@@ -20,8 +20,8 @@ pub struct DeviceName(String);
 text!(DeviceName);
 
 impl DeviceName {
-    /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a device
-    /// contains neither ("Device Instance IDs", Microsoft Learn).
+    /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a
+    /// device contains neither ("Device Instance IDs", Microsoft Learn).
     #[must_use]
     pub fn list(text: &str) -> Vec<DeviceName> {
         let names = text.split([',', '\n', '\r']).filter_map(|name| name.parse().ok());

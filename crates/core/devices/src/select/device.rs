@@ -101,8 +101,8 @@ pub struct Device {
     pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
-    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's libraries
-    /// count them, and how many the vendor has.
+    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
+    /// libraries count them, and how many the vendor has.
     pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,
@@ -153,8 +153,8 @@ impl Device {
         }
     }
 
-    /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver names
-    /// are not known inside a container.
+    /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver
+    /// names are not known inside a container.
     pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, host: &HostFacts) -> Device {
         let driver_store = store_folder(adapter.driver_store.as_ref(), host);
         let store = adapter

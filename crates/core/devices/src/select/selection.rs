@@ -265,8 +265,8 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
 /// The device of an adapter.
 ///
 /// # Errors
-/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one. `seen`
-/// contains the `PnP` devices of the earlier adapters.
+/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one.
+/// `seen` contains the `PnP` devices of the earlier adapters.
 fn identify(
     adapter: &Adapter,
     seen: &mut HashMap<String, Luid>,

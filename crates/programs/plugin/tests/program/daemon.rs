@@ -372,8 +372,8 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
 }
 
-/// A process that listens and does not answer is reported as busy. The tests of `device_plugin` show
-/// that many of them do not delay the answer.
+/// A process that listens and does not answer is reported as busy. The tests of `device_plugin`
+/// show that many of them do not delay the answer.
 #[tokio::test]
 async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
     if device_plugin::unix_sockets::skips_test() {

@@ -209,9 +209,9 @@ pub(crate) struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Registers `on_change`, which is called once for each list that becomes stale, also because an
-    /// adapter was removed. For a change before the registration, `DXCore` calls it immediately, so
-    /// no change is missed.
+    /// Registers `on_change`, which is called once for each list that becomes stale, also because
+    /// an adapter was removed. For a change before the registration, `DXCore` calls it immediately,
+    /// so no change is missed.
     pub(crate) fn new(
         dxcore: &Dxcore,
         lists: Vec<AdapterList>,

@@ -65,8 +65,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// Opens what is at `path`. No link is followed, and no socket, which is a reparse point that cannot be
-/// followed.
+/// Opens what is at `path`. No link is followed, and no socket, which is a reparse point that
+/// cannot be followed.
 fn open(path: &Path, access: u32) -> io::Result<File> {
     OpenOptions::new()
         .access_mode(access)
