@@ -522,6 +522,8 @@ fn containers_can_see_all_of_several_gpus() {
         adapters(facts).push(third);
     });
     assert!(what.contains("see all 3 GPUs"), "{what}");
+    let one = "the host has one GPU; containers can see no other".to_owned();
+    assert_eq!(only(Subject::VISIBILITY, |_| ()), (Status::Ok, one));
     assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
 }
 

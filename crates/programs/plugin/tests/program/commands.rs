@@ -12,14 +12,21 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     (status, out.replace(&folder, "FIXTURES/"), err.replace(&folder, "FIXTURES/"))
 }
 
+/// The hosts whose output is compared: together they show every line that the output can have.
+/// What differs from host to host otherwise is decided, and tested, in the crate `devices`.
+const DEVICES_SHOWN: [&str; 2] = ["made-up-npu-beside-gpu.yaml", "made-up-wsl2-laptop.yaml"];
+const SIMULATIONS_SHOWN: [&str; 2] = ["aws-t4-two.yaml", "made-up-wsl2-laptop.yaml"];
+
 #[test]
 fn devices_of_recorded_hosts_as_text_and_json() {
     for name in inventories() {
         let path = recorded(&name).display().to_string();
         for form in ["text", "json"] {
             let (status, out, err) = run(&["devices", "--inventory", &path, "--output", form]);
-            assert_eq!((status, err.as_str()), (Some(0), ""));
-            insta::assert_snapshot!(format!("devices-{name}-{form}"), out);
+            assert_eq!((status, err.as_str()), (Some(0), ""), "{name}");
+            if DEVICES_SHOWN.contains(&&*name) {
+                insta::assert_snapshot!(format!("devices-{name}-{form}"), out);
+            }
         }
     }
 }
@@ -33,8 +40,10 @@ fn simulations_of_recorded_hosts_as_text() {
     for name in inventories() {
         let path = recorded(&name).display().to_string();
         let (status, out, err) = run(&["simulate", "--inventory", &path]);
-        assert_eq!((status, err.as_str()), (Some(0), ""));
-        insta::assert_snapshot!(format!("simulate-{name}"), out);
+        assert_eq!((status, err.as_str()), (Some(0), ""), "{name}");
+        if SIMULATIONS_SHOWN.contains(&&*name) {
+            insta::assert_snapshot!(format!("simulate-{name}"), out);
+        }
     }
 }
 
@@ -248,6 +257,7 @@ fn a_simulation_logs_what_the_daemon_would_log_only_on_request() {
     {
         let output = program().args([&simulate[..], level].concat()).output().unwrap();
         let (_, out, err) = outcome(&output);
+        assert!(out.contains("\n  Unhealthy  PCI\\VEN_10DE&DEV_2684&"), "{out}");
         assert!(out.contains("note: ") && out.contains(" is unhealthy: "), "{out}");
         let warnings = err.lines().filter(|line| line.starts_with("warning: device is unhealthy "));
         assert_eq!(warnings.count(), lines, "{err}");

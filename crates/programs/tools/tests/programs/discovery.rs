@@ -17,11 +17,15 @@ fn the_output_is_the_published_one() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }
 
+/// Other hosts differ in which devices they have, which is decided in the crate `devices`.
 #[test]
-fn every_recorded_host_is_listed_with_what_is_left_out() {
+fn every_recorded_host_is_listed_and_two_show_the_layout_with_what_is_left_out() {
     for (name, path) in inventories() {
         let outcome = discover(&["--verbose", "--inventory", path.to_str().unwrap()]);
-        insta::assert_snapshot!(format!("discovery_{name}"), outcome);
+        assert_eq!(outcome.code, Some(0), "{name}: {outcome}");
+        if ["made-up-npu-beside-gpu", "made-up-two-vendors"].contains(&&*name) {
+            insta::assert_snapshot!(format!("discovery_{name}"), outcome);
+        }
     }
 }
 

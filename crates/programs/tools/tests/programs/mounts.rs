@@ -11,14 +11,28 @@ fn on(host: &std::path::Path, arguments: &[&str]) -> Outcome {
     mounts(&[arguments, &["--inventory", host.to_str().unwrap()]].concat())
 }
 
+/// The hosts whose flags are compared: one gives each device by its path and mounts files of two
+/// drivers, the other one gives the class of its devices.
+const SHOWN: [&str; 2] = ["azure-m60", "made-up-two-vendors"];
+const LINUX: &str = "made-up-wsl2-laptop";
+
 #[test]
-fn every_front_end_gets_flags_for_every_inventory() {
+fn every_front_end_gets_flags_for_every_inventory_of_windows() {
     for (name, path) in inventories() {
         for frontend in ["ctr", "nerdctl", "docker", "crictl"] {
             let outcome = on(&path, &["--all", "--verbose", "--frontend", frontend]);
-            insta::assert_snapshot!(format!("mounts_{name}_{frontend}"), outcome);
+            let expected = if name == LINUX { 2 } else { 0 };
+            assert_eq!(outcome.code, Some(expected), "{name}: {outcome}");
+            if SHOWN.contains(&&*name) {
+                insta::assert_snapshot!(format!("mounts_{name}_{frontend}"), outcome);
+            }
         }
     }
+}
+
+#[test]
+fn a_linux_host_is_refused_with_the_flags_that_it_needs() {
+    insta::assert_snapshot!("linux", on(&inventory(&format!("{LINUX}.yaml")), &["--all"]));
 }
 
 #[test]
@@ -124,6 +138,10 @@ fn runtime_mounts_decide_about_runtime_files() {
         outcome.stdout.matches("--mount").count()
     };
     assert_eq!(["auto", "always", "never"].map(count), [17, 17, 0]);
+    let server_2025 = on(&inventory("made-up-l4-2025.yaml"), &["--all", "--verbose"]);
+    assert!(!server_2025.stdout.contains("--mount"), "{server_2025}");
+    let reason = "not mounting runtime files of adapter 81234: runtimeMounts is auto and Windows";
+    assert!(server_2025.stderr.contains(reason), "{server_2025}");
 }
 
 #[test]
