@@ -118,7 +118,8 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
             !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
         })
         .filter_map(|name| {
-            let meant = closest(name, known.iter().map(String::as_str))?;
+            let meant = closest(name, known.iter().map(String::as_str))
+                .or_else(|| named_after_the_plugin(name, &known))?;
             Some(format!("variable {name} has no effect; did you mean {meant}?"))
         })
         .collect()
@@ -133,6 +134,13 @@ fn known_variables() -> impl Iterator<Item = String> {
             .filter(move |model| per_model || *model == DriverModel::Legacy)
             .map(move |model| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
     })
+}
+
+/// The variable that is meant by one such as `DIRECTX_DEVICE_PLUGIN_MULTITENANCY`. Others with this
+/// beginning may be those that Kubernetes sets for a service.
+fn named_after_the_plugin<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let meant = name.strip_prefix("DIRECTX_DEVICE_PLUGIN_")?;
+    known.iter().map(String::as_str).find(|known| known.ends_with(&format!("_PLUGIN_{meant}")))
 }
 
 fn variable<T>(
