@@ -38,7 +38,7 @@ enum Command {
     Attack(PassedOn),
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,
-    /// Build the container image of the plugin or of an example, and push it
+    /// Build the container image of the plugin, and push it
     Image(image::Options),
     /// Build every file of a release, or of the main branch
     Release(release::Options),
