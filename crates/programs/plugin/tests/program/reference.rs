@@ -181,7 +181,15 @@ fn help_lists_own_options_first_then_help_then_logging() {
         ),
         (
             "simulate",
-            &["--pod", "--config", "--inventory", "--driver-model", "--output", "--verbose"],
+            &[
+                "--pod",
+                "--gpu",
+                "--config",
+                "--inventory",
+                "--driver-model",
+                "--output",
+                "--verbose",
+            ],
         ),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
