@@ -27,7 +27,6 @@ use device_plugin::testing::{
 use devices::{Catalog, Device, DeviceSet, Health, ListedDevice, ResourceName, SkipReason};
 use tracing::subscriber::{self, NoSubscriber};
 
-use crate::simulate::explain::Explanation;
 use crate::simulate::host::{SimulatedHost, Source};
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
@@ -159,10 +158,7 @@ async fn scenario(
         let outcome = admit(kubelet, &pod).await;
         let explanation = match &outcome {
             Ok(container) => explain::admission(&pod.requests, container, set),
-            Err(_) => {
-                let notes = explain::refusal(&pod.requests, set, &allocated);
-                Explanation { notes, ..Explanation::default() }
-            }
+            Err(_) => explain::refusal(&pod.requests, set, &allocated),
         };
         if outcome.is_ok() {
             for request in &pod.requests {

@@ -529,7 +529,7 @@ fn containers_can_see_all_of_several_gpus() {
     assert_eq!(none, (Status::Ok, "the host lists no GPU".to_owned()));
 }
 
-/// A GPU in MCDM mode has no display, and one without a PnP device is skipped.
+/// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
 #[test]
 fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
     let (_, what) = only(Subject::VISIBILITY, |facts| {

@@ -1,6 +1,5 @@
 //! Reads an inventory file into a snapshot.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -12,6 +11,7 @@ use crate::inventory::InventoryError;
 use crate::inventory::format::{InventoryFile, SCHEMA};
 use crate::settings::KEYS;
 use crate::text::text;
+use crate::values::Entries;
 use crate::{ReadError, document};
 
 /// Reads the inventory in the file `path`.
@@ -67,7 +67,7 @@ const NEEDED: [(&str, &str); 4] = [
 /// The adapters with only their keys.
 #[derive(Deserialize)]
 struct AdapterKeys {
-    adapters: Vec<BTreeMap<String, IgnoredAny>>,
+    adapters: Vec<Entries<String, IgnoredAny>>,
 }
 
 /// The error about every key that an adapter lacks. serde reports only the first one.
@@ -78,7 +78,7 @@ fn all_missing_keys(error: &ReadError, name: &str, bytes: &[u8]) -> Option<ReadE
     }
     let file: AdapterKeys = document::parse(name, bytes).ok()?;
     let adapter = file.adapters.get(adapter.parse::<usize>().ok()?)?;
-    let missing = NEEDED.iter().filter(|(key, _)| !adapter.contains_key(*key));
+    let missing = NEEDED.iter().filter(|(key, _)| !adapter.0.contains_key(*key));
     let keys: Vec<String> = missing.map(|(key, _)| format!("`{key}`")).collect();
     let s = if keys.len() == 1 { "" } else { "s" };
     Some(ReadError { what: format!("missing key{s} {}", keys.join(", ")), ..error.clone() })

@@ -97,8 +97,9 @@ pub(crate) fn refusal(
     requests: &[Request],
     set: &DeviceSet,
     allocated: &HashMap<ResourceName, u32>,
-) -> Vec<Note> {
-    requests.iter().filter_map(|request| refused_request(request, set, allocated)).collect()
+) -> Explanation {
+    let notes = requests.iter().filter_map(|request| refused_request(request, set, allocated));
+    Explanation { notes: notes.collect(), ..Explanation::default() }
 }
 
 /// Why this request cannot be met; `None` if it can.
