@@ -118,8 +118,9 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
             !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
         })
         .filter_map(|name| {
-            let meant = closest(name, known.iter().map(String::as_str))
-                .or_else(|| named_after_the_plugin(name, &known))?;
+            // Some name a variable after this plugin.
+            let of_model = name.replacen("DIRECTX_DEVICE", "WDDM_DEVICE", 1);
+            let meant = closest(&of_model, known.iter().map(String::as_str))?;
             Some(format!("variable {name} has no effect; did you mean {meant}?"))
         })
         .collect()
@@ -134,13 +135,6 @@ fn known_variables() -> impl Iterator<Item = String> {
             .filter(move |model| per_model || *model == DriverModel::Legacy)
             .map(move |model| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
     })
-}
-
-/// The variable that is meant by one such as `DIRECTX_DEVICE_PLUGIN_MULTITENANCY`. Others with this
-/// beginning may be those that Kubernetes sets for a service.
-fn named_after_the_plugin<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    let meant = name.strip_prefix("DIRECTX_DEVICE_PLUGIN_")?;
-    known.iter().map(String::as_str).find(|known| known.ends_with(&format!("_PLUGIN_{meant}")))
 }
 
 fn variable<T>(

@@ -116,8 +116,10 @@ impl Report {
     /// A row for each pod.
     fn table(&self) -> Vec<String> {
         if self.pods.is_empty() {
+            let is_advertised = self.resources.iter().any(|resource| resource.capacity > 0);
+            let state = if is_advertised { "healthy" } else { "advertised" };
             return vec![format!(
-                "{BAD}no device of this host is advertised{BAD:#}, so there is no pod to simulate"
+                "{BAD}no device of this host is {state}{BAD:#}, so there is no pod to simulate"
             )];
         }
         let rows: Vec<Row> = self.pods.iter().map(SimulatedPod::row).collect();

@@ -170,6 +170,12 @@ fn the_smallest_inventory_has_a_pod_with_its_gpu_and_one_without_pnp_says_why_it
     assert_eq!((status, err.as_str()), (Some(0), ""));
     assert_eq!(admitted(&out), [("pod-1", "yes"), ("pod-2", "no")], "{out}");
 
+    let stopped = smallest.replace("pnp: {", "pnp: {problemCode: 43, ");
+    std::fs::write(&path, stopped).unwrap();
+    let (_, out, _) = run(&arguments);
+    let text = "\nno device of this host is healthy, so there is no pod to simulate\n";
+    assert!(out.contains(text) && out.contains("Windows reports problem code 43"), "{out}");
+
     let without_pnp: Vec<&str> = smallest.lines().filter(|line| !line.contains("pnp:")).collect();
     std::fs::write(&path, without_pnp.join("\n")).unwrap();
     let (status, out, _) = run(&arguments);
