@@ -45,7 +45,8 @@ fn wrapped(report: &str, width: usize) -> String {
         let margin = last_column(line).min(width - (width / 3).min(25));
         let mut column = 0;
         for word in words(line) {
-            if column > margin && column + columns(word.trim_end()) > width {
+            let end = column + columns(word.trim_end());
+            if column > margin && end > width && end > column {
                 text.truncate(text.trim_end_matches(' ').len());
                 text.push('\n');
                 text.extend(std::iter::repeat_n(' ', margin));

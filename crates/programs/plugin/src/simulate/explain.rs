@@ -32,24 +32,32 @@ pub(crate) enum Note {
     Decision(String),
     /// A decision that is not as usual, so that the table shows it.
     Exception(String),
+    /// A request for a resource that the node does not advertise.
+    UnknownResource(String),
+    /// A request that cannot be met, and why.
+    Refused { request: String, why: String },
     /// What may be wrong.
     Warning(String),
     /// What to do about the warning before.
     Hint(String),
     /// A file that is not mounted, and why. A container can have many.
     NotMounted(String),
-    /// A file of the plugin's defaults that this driver does not have.
-    NotInDriver(String),
+    /// A file that is not mounted as intended: the configuration excludes it, or it is one of the
+    /// plugin's defaults that this driver does not have.
+    LeftOut(String),
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::Devices { names, sharing } => write!(f, "{names}: {}", how_shared(*sharing)),
-            Note::Decision(text) | Note::Exception(text) => f.write_str(text),
+            Note::Decision(text) | Note::Exception(text) | Note::UnknownResource(text) => {
+                f.write_str(text)
+            }
             Note::Warning(text) => write!(f, "warning: {text}"),
             Note::Hint(text) => write!(f, "hint: {text}"),
-            Note::NotMounted(text) | Note::NotInDriver(text) => write!(f, "not mounted: {text}"),
+            Note::Refused { request, why } => write!(f, "{request}, {why}"),
+            Note::NotMounted(text) | Note::LeftOut(text) => write!(f, "not mounted: {text}"),
         }
     }
 }
@@ -112,7 +120,7 @@ fn refused_request(
         let others: Vec<&str> =
             set.resources.iter().map(|other| other.spec.name.as_str()).collect();
         let text = format!("this node advertises {}, but not {name}", others.join(", "));
-        return Some(Note::Exception(text));
+        return Some(Note::UnknownResource(text));
     };
     let wanted = *count as usize;
     let total = resource.replicas().count();
@@ -127,7 +135,7 @@ fn refused_request(
     } else {
         return None;
     };
-    Some(Note::Exception(format!("requests {count} of {name}, {why}")))
+    Some(Note::Refused { request: format!("requests {count} of {name}"), why })
 }
 
 fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<Note> {
@@ -238,12 +246,14 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
             }
             (MountOutcome::Missing, MountOrigin::Default) => {
                 let why = " is optional, and this driver does not have it";
-                notes.push(Note::NotInDriver(format!("{path}{why}")));
+                notes.push(Note::LeftOut(format!("{path}{why}")));
                 continue;
             }
             (MountOutcome::Missing, origin) => format!(", named by {origin}, does not exist"),
             (MountOutcome::Excluded, origin) => {
-                format!(", named by {origin}, is in excludeMounts")
+                let why = format!(", named by {origin}, is in excludeMounts");
+                notes.push(Note::LeftOut(format!("{path}{why}")));
+                continue;
             }
             (MountOutcome::DestinationTaken { by }, origin) => {
                 format!(", named by {origin}: {} is mounted at {}", by.host_path, by.container_path)

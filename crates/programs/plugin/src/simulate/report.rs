@@ -133,15 +133,16 @@ impl Report {
         let head =
             format!("{:pods$}  admitted  {:devices$}  {:files$}  why", "pod", "device", "files");
         let mut lines = vec![head];
-        for Row { pod, is_admitted, devices: device, files: file, why } in &rows {
+        for Row { pod, is_admitted, devices: device, files: file, why, below } in &rows {
             let (style, word) = if *is_admitted { (GOOD, "yes") } else { (BAD, "no") };
             let admitted =
                 format!("{style}{word}{style:#}{:1$}", "", "admitted".len() - word.len());
-            let start = format!("{pod:pods$}  {admitted}  {device:devices$}  {file:files$}  ");
-            let first = why.first().map_or("", String::as_str);
-            lines.push(format!("{start}{first}").trim_end().to_owned());
-            let indent = pods + 2 + "admitted".len() + 2 + devices + 2 + files + 2;
-            lines.extend(why.iter().skip(1).map(|why| format!("{:indent$}{why}", "")));
+            lines.push(
+                format!("{pod:pods$}  {admitted}  {device:devices$}  {file:files$}  {why}")
+                    .trim_end()
+                    .to_owned(),
+            );
+            lines.extend(below.iter().map(|line| format!("{:pods$}  {line}", "")));
         }
         lines
     }
@@ -153,8 +154,9 @@ struct Row {
     is_admitted: bool,
     devices: String,
     files: String,
-    /// Lines.
-    why: Vec<String>,
+    why: String,
+    /// Lines that are too long for a column.
+    below: Vec<String>,
 }
 
 /// At most `limit` of these lines, and how many more there are.
@@ -175,18 +177,23 @@ impl SimulatedPod {
             Err(_) => "-".to_owned(),
         };
         let devices = if devices.is_empty() { "-".to_owned() } else { devices.join(" and ") };
-        let reason = self.outcome.as_ref().err().map(|reason| printable(reason).into_owned());
-        let mut why: Vec<String> = notes.iter().filter_map(in_table).chain(reason).collect();
+        let mut why: Vec<String> = notes.iter().filter_map(in_short).collect();
+        why.dedup();
+        let mut below: Vec<String> =
+            notes.iter().filter(|note| is_long(note)).map(styled).collect();
+        below.extend(self.outcome.as_ref().err().map(|reason| printable(reason).into_owned()));
         let missing = notes.iter().filter(|note| matches!(note, Note::NotMounted(_))).count();
         if missing > 0 {
-            why.push(format!("{WARNING}warning{WARNING:#}: files that are not mounted: {missing}"));
+            let files = "files that are not mounted";
+            below.push(format!("{WARNING}warning{WARNING:#}: {files}: {missing}"));
         }
         Row {
             pod: printable(&self.pod.name).into_owned(),
             is_admitted: self.outcome.is_ok(),
             devices: shortened(&printable(&devices)),
             files,
-            why,
+            why: why.join("; "),
+            below,
         }
     }
 
@@ -240,22 +247,35 @@ impl SimulatedPod {
 
 /// The text of a cell, of which a driver may name any part.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 58;
+    const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// The text of a note for the table; `None` for one that the other columns say, or that is usual.
-fn in_table(note: &Note) -> Option<String> {
+/// The text of a note for the column *why*; `None` for a note that does not fit into it.
+fn in_short(note: &Note) -> Option<String> {
     match note {
         Note::Devices { sharing, .. } => Some(match sharing.replicas.get() {
-            1 => "one container per device".to_owned(),
-            n => format!("up to {n} containers per device"),
+            1 => "exclusive".to_owned(),
+            n => format!("shared by up to {n}"),
         }),
-        Note::Exception(_) | Note::Warning(_) | Note::Hint(_) => Some(styled(note)),
-        Note::Decision(_) | Note::NotMounted(_) | Note::NotInDriver(_) => None,
+        Note::Refused { why, .. } => Some(why.clone()),
+        Note::UnknownResource(_) => Some("unknown resource".to_owned()),
+        _ => None,
+    }
+}
+
+/// Whether the table has the note in a line below the row.
+fn is_long(note: &Note) -> bool {
+    match note {
+        Note::Exception(_) | Note::UnknownResource(_) | Note::Warning(_) | Note::Hint(_) => true,
+        Note::Devices { .. }
+        | Note::Decision(_)
+        | Note::Refused { .. }
+        | Note::NotMounted(_)
+        | Note::LeftOut(_) => false,
     }
 }
 

@@ -91,11 +91,16 @@ fn a_simulation_fails_if_a_pod_of_the_user_is_refused() {
 #[test]
 fn a_refused_pod_says_what_the_node_has() {
     let (_, out, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:5"]);
-    let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
-    assert!(out.contains(never), "{out}");
+    assert!(out.contains("  this node can never have more than 2\n"), "{out}");
     let pods = ["one", "two"].map(|name| format!("--pod={name}=directx.microsoft.com/display:2"));
     let (_, out, _) = run(&["simulate", &pods[0], &pods[1]]);
-    assert!(out.contains("display, the pods before hold 2 of 2\n"), "{out}");
+    assert!(out.contains("  the pods before hold 2 of 2\n"), "{out}");
+    let (_, out, _) = run(&["simulate", "--pod=one=example.com/gpu:1"]);
+    assert!(out.contains("  unknown resource\n"), "{out}");
+    assert!(out.contains("\n     this node advertises directx.microsoft.com/display, "), "{out}");
+    let (_, out, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:5"]);
+    let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
+    assert!(out.contains(never), "{out}");
 }
 
 #[test]
@@ -108,9 +113,7 @@ fn with_many_replicas_there_is_still_a_refused_pod() {
     let pods = admitted(&out);
     assert_eq!(pods.len(), 16, "{out}");
     assert_eq!(pods[14..], [("pod-15", "yes"), ("pod-16", "no")], "{out}");
-    assert!(
-        out.contains("requests 26 of directx.microsoft.com/display, the pods before hold 15 of 40")
-    );
+    assert!(out.contains("  the pods before hold 15 of 40\n"), "{out}");
     let note = "note: 15 of 40 pods with one device of directx.microsoft.com/display are simulated";
     assert!(out.contains(note), "{out}");
 }
@@ -143,8 +146,8 @@ fn a_host_with_the_gpus_of_the_user_is_simulated() {
     assert_eq!((status, err.as_str()), (Some(0), ""));
     let expected = [
         "2 adapters (a made-up host with the GPUs of --gpu, not this one)\n",
-        "\npod-1  yes       NVIDIA Tesla T4  17     one container per device\n",
-        "\npod-2  yes       NVIDIA A10       17     one container per device\n",
+        "\npod-1  yes       NVIDIA Tesla T4  17     exclusive\n",
+        "\npod-2  yes       NVIDIA A10       17     exclusive\n",
         "note: NVIDIA A10 is not recorded: its driver files are as recorded for NVIDIA Tesla T4\n",
     ];
     for text in expected {
