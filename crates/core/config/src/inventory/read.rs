@@ -80,7 +80,11 @@ fn all_missing_keys(error: &ReadError, name: &str, bytes: &[u8]) -> Option<ReadE
     let adapter = file.adapters.get(adapter.parse::<usize>().ok()?)?;
     let missing = NEEDED.iter().filter(|(key, _)| !adapter.0.contains_key(*key));
     let keys: Vec<String> = missing.map(|(key, _)| format!("`{key}`")).collect();
-    let s = if keys.len() == 1 { "" } else { "s" };
+    let s = match keys.len() {
+        0 => return None,
+        1 => "",
+        _ => "s",
+    };
     Some(ReadError { what: format!("missing key{s} {}", keys.join(", ")), ..error.clone() })
 }
 
