@@ -2,14 +2,14 @@
 # Builds and pushes the image of one example. Runs on Linux: the Dockerfiles only copy files, so nothing has to run
 # Windows.
 #
-#   REGISTRY=registry.example.com/directx-examples examples/build-image.sh ffmpeg FOLDER
+#   REGISTRY=registry.your-company.example examples/build-image.sh ffmpeg FOLDER
 #
 # FOLDER contains the files that the example's Dockerfile copies; files that this repository has are added to them.
 # TAG (default ltsc2022) is also the tag of the Windows base image. Needs docker with buildx, and `docker login`.
 set -euo pipefail
 
 if [[ $# -ne 2 || -z "${REGISTRY:-}" ]]; then
-    echo "usage: REGISTRY=HOST/PATH $0 EXAMPLE FOLDER" >&2
+    echo "usage: REGISTRY=REGISTRY $0 EXAMPLE FOLDER" >&2
     exit 2
 fi
 example=$1
@@ -31,7 +31,7 @@ docker buildx build \
     --platform windows/amd64 \
     --build-arg "BASE=mcr.microsoft.com/windows/server:$tag" \
     --file "$source/Dockerfile" \
-    --tag "$REGISTRY/$example:$tag" \
+    --tag "$REGISTRY/directx-examples/$example:$tag" \
     --provenance=false \
     --push \
     "$context"

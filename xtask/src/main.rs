@@ -2,10 +2,10 @@
 //!
 //! The product does not need anything in this crate.
 
+mod bench;
 mod documentation;
 mod image;
 mod kubernetes_suites;
-mod measurements;
 mod nightly;
 mod prerequisites;
 mod process;
@@ -32,13 +32,11 @@ enum Command {
     /// Run a step of the tests in this process
     #[command(hide = true)]
     Step { name: String },
-    /// Measure the release program and write docs/benchmarks.md
+    /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
-    /// Attack the release program and write the table of docs/attacks.md
-    Attack(PassedOn),
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,
-    /// Build the container image of the plugin, and push it
+    /// Build a container image of this project, and push it
     Image(image::Options),
     /// Build every file of a release, or of the main branch
     Release(release::Options),
@@ -65,8 +63,7 @@ fn perform(command: Command) -> Result<ExitCode> {
         Command::Setup(options) => test_run::set_up_only(&options)?,
         Command::Test(options) => return test_run::command(&options),
         Command::Step { name } => test_run::step(&name)?,
-        Command::Bench(PassedOn { arguments }) => measurements::bench(&arguments)?,
-        Command::Attack(PassedOn { arguments }) => measurements::attack(&arguments)?,
+        Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {
                 println!("{}", library.display());

@@ -38,7 +38,8 @@ pub(crate) fn fuzz() -> Result<()> {
         let seeds = seeds.iter().take(1 + usize::from(name == "inventories"));
         let mut fuzz = cargo_fuzz()?;
         fuzz.args(["run", "--fuzz-dir", "testing/fuzz", "--features", "libfuzzer"]);
-        // Only sanitizers need a nightly compiler. They find errors in unsafe code, and no target runs any.
+        // Only sanitizers need a nightly compiler. They find errors in unsafe code, and no target
+        // runs any.
         fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
         fuzz.arg(name).arg(corpus).args(seeds.filter(|folder| folder.is_dir()));
         run(fuzz.args(LIBFUZZER.split(' ')))?;

@@ -187,8 +187,8 @@ fn unpack_wheels(list: &Path, folder: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(wheels)?)
 }
 
-/// The folder of a tool, which all clones on this machine share, in the user's cache directory. If it does not exist, `install` gets an
-/// empty folder that becomes it.
+/// The folder of a tool, which all clones on this machine share, in the user's cache directory. If
+/// it does not exist, `install` gets an empty folder that becomes it.
 pub(crate) fn installed(
     name: &str,
     version: &str,
@@ -239,8 +239,8 @@ pub(crate) fn install(packages: &[Package]) -> Result<()> {
     run_quietly(apt().args(["install", "--yes", "--no-install-recommends"]).args(missing))
 }
 
-/// Once in a run. One of several archives may not answer: the installation shows whether the packages
-/// can be had.
+/// Once in a run. One of several archives may not answer: the installation shows whether the
+/// packages can be had.
 fn update_package_lists() {
     static UPDATED: Once = Once::new();
     UPDATED.call_once(|| {

@@ -1,4 +1,5 @@
-//! The steps of `cargo xtask test`, in the order they start: the cheapest first, and what they need.
+//! The steps of `cargo xtask test`, in the order they start: the cheapest first, and what they
+//! need.
 
 use std::process::Command;
 
@@ -8,9 +9,7 @@ use crate::process::{download, run};
 use crate::workspace::{
     self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
 };
-use crate::{
-    documentation, image, kubernetes_suites, measurements, nightly, prerequisites, windows_suites,
-};
+use crate::{documentation, image, kubernetes_suites, nightly, prerequisites, windows_suites};
 
 /// A check that runs a few commands.
 pub(crate) struct Step {
@@ -125,8 +124,6 @@ pub(crate) const STEPS: &[Step] = &[
         kubernetes_suites::check,
     )
     .needs(&[GO]),
-    Step::new("attack", "the daemon under attack, in a short form", measurements::short_attack)
-        .linux("the attacks use FIFOs, signals and `/proc`"),
     Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
         .needs(&[STATIC_BUILDS])
         .linux("the program is that of Linux nodes"),

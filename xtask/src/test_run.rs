@@ -160,7 +160,8 @@ fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
     };
     let mut command = Command::new(program);
     command.args(["step", step.name]);
-    // git refuses to say whose version another user's checkout has, as in a container of a workflow.
+    // git refuses to say whose version another user's checkout has, as in a container of a
+    // workflow.
     let flags = env::var("GOFLAGS").unwrap_or_default();
     command.env("GOFLAGS", format!("{flags} -buildvcs=false"));
     if let Some(output) = output {

@@ -11,10 +11,8 @@ use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for, ignored_tests};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 12] = [
-    ("adversary", "attacks the daemon on Linux"),
+const NOT_UNDER_WINE: [(&str, &str); 10] = [
     ("bench", "measures the daemon on this machine"),
-    ("daemon_bed", "serves the two above"),
     ("doc_pages", "reads documents of the repository, in the same way everywhere"),
     ("dxg_suite", "tests the program for Linux"),
     ("fleet", "drives a cluster on Linux"),
@@ -81,8 +79,8 @@ pub(crate) fn set_up_wine(option: &str) -> Result<()> {
     run(Command::new(script()).arg(option))
 }
 
-/// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too, where
-/// Wine runs them.
+/// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too,
+/// where Wine runs them.
 pub(crate) fn wine_32() -> Result<()> {
     build_programs()?;
     wine_suite(&["32_bit"])

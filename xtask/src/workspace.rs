@@ -68,8 +68,8 @@ pub(crate) fn cargo_for(target: &str) -> Command {
     cargo
 }
 
-/// git in the workspace, also where that belongs to another user, as in a container of a workflow: this
-/// program is from there.
+/// git in the workspace, also where that belongs to another user, as in a container of a workflow:
+/// this program is from there.
 pub(crate) fn git() -> Command {
     let mut git = Command::new("git");
     git.current_dir(root()).args(["-c", "safe.directory=*"]);

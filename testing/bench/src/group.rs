@@ -1,7 +1,8 @@
 //! What every group of measurements has: the effort, the shapes of nodes, and results with budgets.
 
+use crate::node::Shape;
+use crate::sample::Sample;
 use anyhow::{Context, Result};
-use daemon_bed::{Sample, Shape};
 
 /// The shape for most budgets: eight GPUs with 16 replicas each.
 pub(crate) const SHARED: Shape = Shape { replicas: 128, files: 16 };

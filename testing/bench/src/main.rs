@@ -1,13 +1,20 @@
 //! Measures the release program from outside, as a kubelet would use it, and compares the results
 //! with budgets.
 //!
-//! Builds the release programs, prints a table and, with `--write`, writes `docs/benchmarks.md`.
+//! Builds the release programs, prints a table and, with `--write`, writes
+//! `docs/maintainers/benchmarks.md`.
 //! `cargo xtask bench` runs it. It asserts nothing: people evaluate the results.
 
 mod group;
+mod machine;
 mod measures;
+mod minimal_kubelet;
+mod node;
+mod process;
 mod programs;
+mod raw_client;
 mod report;
+mod sample;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +37,20 @@ struct Request {
 }
 
 fn main() -> ExitCode {
-    daemon_bed::run(USAGE, parse(std::env::args_os().skip(1)), measure)
+    let request = match parse(std::env::args_os().skip(1)) {
+        Ok(request) => request,
+        Err(error) => {
+            eprintln!("error: {error:#}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match measure(&request) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
@@ -58,7 +78,7 @@ fn measure(request: &Request) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the tokio runtime")?;
-    let machine = daemon_bed::describe_machine();
+    let machine = machine::describe();
     let mut groups = Vec::new();
     for group in &request.groups {
         eprintln!("measuring: {}", group.name());

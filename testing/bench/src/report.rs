@@ -25,7 +25,7 @@ pub(crate) fn text(groups: &[Group]) -> String {
     out
 }
 
-/// Formats the results as the page `docs/benchmarks.md`.
+/// Formats the results as the page `docs/maintainers/benchmarks.md`.
 pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
     let mut out = String::from(INTRODUCTION);
     for (name, fact) in machine {
@@ -104,7 +104,7 @@ fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daemon_bed::Sample;
+    use crate::sample::Sample;
 
     fn row(values: &[f64], limit: f64, applies_to: AppliesTo) -> Row {
         Row {

@@ -2,13 +2,11 @@
 //!
 //! A page that differs from the code fails the test.
 
-mod json;
 mod reference;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use json::{JsonKey, json_keys, json_table};
 pub use reference::reference;
 
 /// If set, the tests write the pages instead of comparing them.

@@ -24,7 +24,7 @@ fn section(text: &mut String, command: &Command, level: usize) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
     let _ = writeln!(text, "```text\n{usage}\n```\n");
-    arguments(text, command);
+    arguments(text, command, level);
     if let Some(more) = command.get_after_long_help().or(command.get_after_help()) {
         let _ = writeln!(text, "```text\n{more}\n```\n");
     }
@@ -38,12 +38,24 @@ fn section(text: &mut String, command: &Command, level: usize) {
     }
 }
 
-fn arguments(text: &mut String, command: &Command) {
-    let shown = command.get_arguments().filter(|a| !a.is_hide_set());
-    let rows: Vec<String> = shown.map(row).collect();
+/// The table of the arguments. Those that every command has are only in the table of the program.
+fn arguments(text: &mut String, command: &Command, level: usize) {
+    let shown: Vec<&Arg> = command.get_arguments().filter(|a| !a.is_hide_set()).collect();
+    let listed = shown.iter().filter(|a| level == 1 || !is_shared(a));
+    let rows: Vec<String> = listed.map(|a| row(a)).collect();
     if !rows.is_empty() {
         let _ = writeln!(text, "| Argument | Meaning |\n|---|---|\n{}\n", rows.join("\n"));
     }
+    if level == 1 && command.has_subcommands() {
+        let shared = shown.iter().filter(|a| is_shared(a));
+        let shared: Vec<String> = shared.map(|a| format!("`{a}`")).collect();
+        let _ = writeln!(text, "Every command also accepts {}.\n", shared.join(", "));
+    }
+}
+
+/// Whether every command of the program has the argument.
+fn is_shared(argument: &Arg) -> bool {
+    argument.is_global_set() || argument.get_id() == "help"
 }
 
 fn row(argument: &Arg) -> String {
@@ -96,5 +108,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("Examples:\n  prog sub\n```\n"), "{text}");
+        assert_eq!(text.matches("| `-h`, `--help` |").count(), 1, "{text}");
+        assert!(text.contains("\n\nEvery command also accepts `--help`.\n"), "{text}");
     }
 }

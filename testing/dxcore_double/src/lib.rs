@@ -3,8 +3,10 @@
 //! The library reads an inventory file and implements `DXCore`'s factory, lists and
 //! adapters as Microsoft documents them (`dxcore_interface.h` on learn.microsoft.com),
 //! with the documented error codes and notifications. It follows the file: when the file
-//! changes, the simulated host changes. On other systems than Windows, the crate contains
-//! only what its unit tests need.
+//! changes, the simulated host changes. On other systems than Windows, the crate is empty.
+//!
+//! Nothing compares it with Windows. The tests under Wine show that the programs, which call it
+//! through the `windows` crate, read from it what is in the inventory.
 //!
 //! The library also implements `HcsGetServiceProperties` of `vmcompute.dll`, which Wine
 //! lacks, so that a copy of it can replace that library.
@@ -22,35 +24,21 @@
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
 
-#![cfg_attr(
-    windows,
-    allow(
-        clippy::inline_always,
-        clippy::ref_as_ptr,
-        reason = "`#[implement]` of the windows crate generates such code"
-    )
+#![cfg(windows)]
+#![allow(
+    clippy::inline_always,
+    clippy::ref_as_ptr,
+    reason = "`#[implement]` of the windows crate generates such code"
 )]
 
-#[cfg(any(windows, test))]
-mod modes;
-#[cfg(any(windows, test))]
-mod property;
-#[cfg(any(windows, test))]
-mod schemas;
-
-#[cfg(windows)]
 mod adapter;
-#[cfg(windows)]
 mod attributes;
-#[cfg(windows)]
 mod factory;
-#[cfg(windows)]
 mod host;
-#[cfg(windows)]
 mod interface;
-#[cfg(windows)]
 mod list;
-#[cfg(windows)]
+mod modes;
 mod notify;
-#[cfg(windows)]
+mod property;
+mod schemas;
 mod services;

@@ -1,10 +1,10 @@
 //! Runs `directx-feature-discovery` for many nodes in one process, as many nodes would run it.
 //!
-//! A folder has one account for each node, and each program has its own account and connections. `testing/kubernetes/cluster` starts this program, and counts the
-//! requests at the API server.
+//! A folder has one account for each node, and each program has its own account and connections.
+//! `testing/kubernetes/cluster` starts this program, and counts the requests at the API server.
 //!
-//! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends and starts the programs one after another; then the line
-//! `restarted` is written.
+//! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends
+//! and starts the programs one after another; then the line `restarted` is written.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 fn run(line: &CommandLine) -> Result<()> {
     let logged = logging::start(&line.logs, &LogDestination::Stderr);
-    let _flush = logged.map_err(|failure| anyhow::anyhow!(failure.chain()))?;
+    let _flush = logged?;
     let devices = devices(&line.inventory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async {
@@ -104,7 +104,8 @@ impl Fleet {
         let mut nodes = Vec::new();
         for entry in std::fs::read_dir(folder).with_context(unreadable)? {
             let entry = entry.with_context(unreadable)?;
-            let (name, root) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let root = entry.path();
             let program = start(client(&name, &root, line.port)?, devices);
             tokio::time::sleep(pause).await;
             nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use arbitrary::{Result, Unstructured};
 use devices::{
     Adapter, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue, Device,
-    DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
+    DeviceSet, DriverModel, DriverStore, HardwareId, HostBuild, HostFacts, HostSnapshot,
     LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, Plan, PnpDevice, PnpId,
     ResourceDevices, StoreFiles, Wow64, launcher_root, plan, preferred_allocation,
 };
@@ -159,11 +159,8 @@ fn check_preference(
 
 fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
     let build = u.choose(&[17_763, 20_348, 26_100])?;
-    let schemas =
-        [vec![], vec![HcsSchema { major: 2, minor: 1 }], vec![HcsSchema { major: 2, minor: 5 }]];
     let host = HostFacts {
         build: Some(HostBuild { major: 10, minor: 0, build: *build, revision: 1 }),
-        hcs_schemas: u.choose(&schemas)?.clone(),
         wow64: *u.choose(&[Wow64::Present, Wow64::Absent])?,
         inside_container: u.arbitrary()?,
         ..HostFacts::default()

@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
 }
 
 fn usable(config: Config) {
-    assert!(config.effective.iter().all(|setting| !setting.to_string().is_empty()));
+    assert!(config.models.iter().all(|model| !model.to_string().is_empty()));
     let catalog = Catalog::new(config.policy);
     let names: BTreeSet<&str> = catalog.resources().iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names.len(), catalog.resources().len(), "two resources have one name");

@@ -8,7 +8,6 @@
 
 pub mod allocations;
 pub mod configurations;
-pub mod connections;
 mod environment;
 mod input;
 pub mod inventories;

@@ -28,16 +28,7 @@ macro_rules! targets {
     };
 }
 
-targets!(
-    allocations,
-    configurations,
-    connections,
-    inventories,
-    messages,
-    paths,
-    replica_ids,
-    windows_data
-);
+targets!(allocations, configurations, inventories, messages, paths, replica_ids, windows_data);
 
 fn replay(name: &str, check: fn(&[u8])) {
     let mut seeds = files(&format!("seeds/{name}"));

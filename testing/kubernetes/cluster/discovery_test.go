@@ -264,17 +264,17 @@ func (n *node) mustCordon() {
 	}
 }
 
-// uninstall does what the commands of docs/uninstallation.md do, with their texts.
+// uninstall does what the commands of docs/upgrade.md do, with their texts.
 func (n *node) uninstall() {
 	n.t.Helper()
-	page, err := os.ReadFile("../../../docs/uninstallation.md")
+	page, err := os.ReadFile("../../../docs/upgrade.md")
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	request := func(pattern string, kind types.PatchType, options metav1.PatchOptions, subresources ...string) {
 		found := regexp.MustCompile(pattern).FindSubmatch(page)
 		if found == nil {
-			n.t.Fatalf("docs/uninstallation.md has no `%s`", pattern)
+			n.t.Fatalf("docs/upgrade.md has no `%s`", pattern)
 		}
 		text, err := yaml.YAMLToJSON(bytes.ReplaceAll(found[1], []byte("NODE"), []byte(n.name)))
 		if err != nil {

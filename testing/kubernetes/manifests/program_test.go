@@ -214,7 +214,7 @@ func (c *container) mustReadConfiguration() {
 }
 
 // unusedConfiguration runs the container as a daemon and returns the environment variables and
-// the files of the manifest that its log does not name as the origin of a value.
+// the files of the manifest that its log does not name.
 func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
@@ -226,7 +226,7 @@ func (c *container) unusedConfiguration() []string {
 			continue
 		}
 		if !strings.HasSuffix(variable, "_CONFIG_FILE") {
-			expected = append(expected, "variable "+variable)
+			expected = append(expected, variable)
 		}
 	}
 	files, _ := filepath.Glob(filepath.Join(c.root, "etc/directx-device-plugins/*"))
@@ -239,21 +239,21 @@ func (c *container) unusedConfiguration() []string {
 	if len(expected) == 0 {
 		return nil
 	}
-	origins := configurationOrigins(c.daemonLog())
-	return slices.DeleteFunc(expected, func(origin string) bool { return slices.Contains(origins, origin) })
+	sources := configurationSources(c.daemonLog())
+	return slices.DeleteFunc(expected, func(source string) bool { return slices.Contains(sources, source) })
 }
 
-// configurationOrigins returns the origins of the values in a log, without line numbers.
-func configurationOrigins(log string) []string {
-	var origins []string
+// configurationSources returns the files and variables that a log names for the driver models.
+func configurationSources(log string) []string {
+	var sources []string
 	for line := range strings.Lines(log) {
-		var entry struct{ Origin string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Origin != "" {
-			origin, _, _ := strings.Cut(entry.Origin, ":")
-			origins = append(origins, origin)
+		var entry struct{ File, Variables string }
+		if json.Unmarshal([]byte(line), &entry) == nil {
+			sources = append(sources, entry.File)
+			sources = append(sources, strings.Split(entry.Variables, ", ")...)
 		}
 	}
-	return origins
+	return sources
 }
 
 // daemonLog runs the container as a daemon until it has opened its sockets or has exited, and

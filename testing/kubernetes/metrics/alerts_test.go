@@ -26,13 +26,16 @@ const alertFile = "../../../deploy/charts/directx-device-plugin/alerts.yaml"
 // start is the time of the first sample.
 var start = time.Unix(1_800_000_000, 0)
 
+// firstDevice are the labels of a device.
+const firstDevice = `instance="n:9400",Hostname="n",device="PCI\\1"`
+
 // Prometheus accepts the alerts, as `promtool check rules` does, and they fire when docs/metrics.md says so.
 func TestAlerts(t *testing.T) {
 	groups, faults := rulefmt.ParseFile(alertFile)
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	const first, second, lost = `instance="n:9400",Hostname="n",device="PCI\\1"`, `instance="n:9400",Hostname="n",device="PCI\\2"`, `instance="n:9400",Hostname="n"`
+	const first, second, lost = firstDevice, `instance="n:9400",Hostname="n",device="PCI\\2"`, `instance="n:9400",Hostname="n"`
 	for _, example := range []struct {
 		name, alert string
 		// series have a sample each minute, in the notation of promtool.
@@ -61,6 +64,25 @@ func TestAlerts(t *testing.T) {
 			14 * time.Minute, ""},
 		{"a resource without device list", "DirectXResourceNotReady", []string{`directx_device_plugin_resource_ready{instance="n:9400",resource="a.b/c"} 0x20`},
 			15 * time.Minute, "The kubelet on n:9400 does not have the current device list of a.b/c"},
+		{"a driver that is replaced while a pod holds its device", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`, `pod="a"`) + ` 1x9 stale`, driver(`1.0.0.2`, `pod="a"`) + ` _x10 1x90`, held(`a`) + ` 1x100`},
+			90 * time.Minute, `x/a holds PCI\1 on n, whose driver was replaced; delete the pod`},
+		{"a driver that is replaced while two pods share its device", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`) + ` 1x9 stale`, driver(`1.0.0.2`) + ` _x10 1x90`, held(`a`) + ` 1x100`, held(`b`) + ` 1x100`},
+			90 * time.Minute, `x/a holds PCI\1 on n, whose driver was replaced; delete the pod; x/b holds PCI\1 on n, whose driver was replaced; delete the pod`},
+		{"a driver that is replaced without pods", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`) + ` 1x9 stale`, driver(`1.0.0.2`) + ` _x10 1x9 stale`, driver(`1.0.0.2`, `pod="a"`) + ` _x20 1x80`, held(`a`) + ` _x20 1x80`},
+			90 * time.Minute, ""},
+		{"a driver that is replaced while a device has no version", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`) + ` 1x9 stale`, driver(``) + ` _x10 1x19 stale`, driver(`1.0.0.1`) + ` _x30 1x70`, held(`a`) + ` 1x100`},
+			90 * time.Minute, ""},
+		{"a pod that is deleted after its driver was replaced", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`, `pod="a"`) + ` 1x9 stale`, driver(`1.0.0.2`, `pod="a"`) + ` _x10 1x69 stale`, driver(`1.0.0.2`, `pod="b"`) + ` _x80 1x20`,
+			held(`a`) + ` 1x79 stale`, held(`b`) + ` _x80 1x20`},
+			90 * time.Minute, ""},
+		{"a pod that has held a device for more than a day since its driver was replaced", "DirectXDriverOutdated", []string{
+			driver(`1.0.0.1`, `pod="a"`) + ` 1x9 stale`, driver(`1.0.0.2`, `pod="a"`) + ` _x10 1x1500`, held(`a`) + ` 1x1510`},
+			25 * time.Hour, ""},
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},
@@ -75,6 +97,16 @@ func TestAlerts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// driver is the time series of a device with this driver version and these labels.
+func driver(version string, more ...string) string {
+	return fmt.Sprintf(`directx_device_info{%s}`, strings.Join(append([]string{firstDevice, `driver_version="` + version + `"`}, more...), ","))
+}
+
+// held is the time series of a pod that holds the same device.
+func held(pod string) string {
+	return fmt.Sprintf(`directx_device_allocated_replicas{%s,namespace="x",pod="%s"}`, firstDevice, pod)
 }
 
 // firing returns the summaries of the alerts that fire at a time. Prometheus evaluates a rule each minute by default, and an alert

@@ -1,6 +1,6 @@
 // Program windows_node tests the device plugin on Windows without a cluster. It makes the host a
 // Kubernetes node with containerd and a kubelet without API server, runs pods with devices, and
-// removes everything that it made. A GPU is not needed. docs/verify.md describes its use.
+// removes everything that it made. A GPU is not needed. docs/maintainers/windows-node.md describes its use.
 package main
 
 import (

@@ -112,8 +112,8 @@ func madeUpInventory(folder, file string) map[string]any {
 	}
 	return map[string]any{
 		"schema": "directx-inventory/v1",
-		// Schema 2.1 knows no location paths.
-		"host":     map[string]any{"hcsSchemas": []string{"2.1"}},
+		// The build of Windows Server 2019, which knows no location paths.
+		"host":     map[string]any{"build": "10.0.17763.1"},
 		"adapters": []any{adapter},
 	}
 }

@@ -68,13 +68,13 @@ fn notes(release: &Path) -> String {
     fs::read_to_string(release.join("release-notes.md")).unwrap()
 }
 
-/// The table of the files in `docs/releasing.md`, and what each file must contain.
+/// The table of the files in `docs/maintainers/releasing.md`, and what each file must contain.
 fn documents_are_complete(release: &Path) {
     let read = |name: &str| {
         let name = name.replace("VERSION", VERSION);
         fs::read(release.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     };
-    let page = fs::read_to_string(workspace().join("docs/releasing.md")).unwrap();
+    let page = fs::read_to_string(workspace().join("docs/maintainers/releasing.md")).unwrap();
     let rows = Regex::new(r"(?m)^\| `([a-zA-Z][a-zA-Z0-9._-]+)`").unwrap();
     let documented: Vec<&str> =
         rows.captures_iter(&page).map(|row| row.get(1).unwrap().as_str()).collect();
@@ -98,15 +98,22 @@ fn documents_are_complete(release: &Path) {
     let listed = String::from_utf8(read("images.txt")).unwrap();
     assert_eq!(images, listed.lines().collect());
     assert!(listed.lines().all(|name| name.starts_with("ghcr.io/owner/directx-")), "{listed}");
-    let mut tar = Command::new("tar");
-    tar.arg("-xzOf").arg(release.join(format!("directx-device-plugin-{VERSION}.tgz")));
-    let chart = output(tar.arg("directx-device-plugin/Chart.yaml"));
+    let read_of_chart = |name: &str| {
+        let mut tar = Command::new("tar");
+        tar.arg("-xzOf").arg(release.join(format!("directx-device-plugin-{VERSION}.tgz")));
+        output(tar.arg(format!("directx-device-plugin/{name}")))
+    };
+    let chart = read_of_chart("Chart.yaml");
+    let readme = read_of_chart("README.md");
     let home = "home: https://github.com/Owner/Plugin".to_owned();
     for line in [format!("version: {VERSION}"), format!("appVersion: \"{VERSION}\""), home] {
         assert!(chart.lines().any(|found| found == line), "{chart}");
     }
+    assert!(readme.contains(" oci://ghcr.io/owner/charts/directx-device-plugin "), "{readme}");
+    assert!(readme.contains("https://github.com/Owner/Plugin/blob/main/docs/"), "{readme}");
     for placeholder in ["registry.example.com", "OWNER"] {
-        assert!(!format!("{manifests}{chart}").contains(placeholder), "{placeholder} is left");
+        let left = format!("{manifests}{chart}{readme}").contains(placeholder);
+        assert!(!left, "{placeholder} is left");
     }
 }
 
@@ -174,7 +181,8 @@ fn linux_archive(release: &Path, to: &Path) {
     assert!(help.contains("https://github.com/Owner/Plugin/blob/main/docs/doctor.md"), "{help}");
 }
 
-/// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing else.
+/// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing
+/// else.
 fn compare_with_documentation(heading: &str, folder: &Path) {
     let page = fs::read_to_string(workspace().join("docs/programs.md")).unwrap();
     let section = page.split("\n### ").find(|section| section.starts_with(heading)).unwrap();

@@ -1,6 +1,6 @@
-//! The folders of `crates`, then `testing` and `xtask`, are layers: a crate uses only crates in its own folder or in
-//! an earlier one, so every decision can be tested without the layers that run it. A program uses
-//! no other program.
+//! The folders of `crates`, then `testing` and `xtask`, are layers: a crate uses only crates in its
+//! own folder or in an earlier one, so every decision can be tested without the layers that run it.
+//! A program uses no other program.
 
 #![allow(clippy::unwrap_used, reason = "part of the tests")]
 
@@ -47,7 +47,8 @@ fn crates_use_only_crates_of_their_own_or_earlier_folders() {
     };
     let layers: HashMap<_, _> = packages.iter().map(|p| (name(p), layer(p))).collect();
     for package in packages {
-        let (owner, own_layer) = (name(package), layer(package));
+        let owner = name(package);
+        let own_layer = layer(package);
         let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
         assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "`{owner}` has other lints");
         let dependencies = package["dependencies"].as_array().unwrap().iter();

@@ -1,22 +1,42 @@
 //! The tables of contents for users and developers, and the workflows.
 
-use std::path::Path;
+#![allow(clippy::unwrap_used, reason = "part of the tests")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
 #[test]
 fn every_page_is_in_the_table_of_contents() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let contents = std::fs::read_to_string(docs.join("README.md")).unwrap();
-    let for_developers = std::fs::read_to_string(docs.join("../CONTRIBUTING.md")).unwrap();
-    for entry in WalkDir::new(&docs).min_depth(1).into_iter().map(Result::unwrap) {
-        let page = entry.path().strip_prefix(&docs).unwrap().to_str().unwrap().replace('\\', "/");
-        let is_page = entry.path().extension().is_some_and(|extension| extension == "md");
-        let is_listed = page == "README.md"
-            || contents.contains(&format!("]({page})"))
-            || for_developers.contains(&format!("](docs/{page})"));
-        assert!(is_listed || !is_page, "neither docs/README.md nor CONTRIBUTING.md lists {page}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let contents = root.join("docs/README.md");
+    let mut listed = targets(&contents);
+    listed.extend(targets(&root.join("CONTRIBUTING.md")));
+    let mut pages = 0;
+    for folder in ["docs", "cloud", "examples"] {
+        for entry in WalkDir::new(root.join(folder)).into_iter().map(Result::unwrap) {
+            let page = entry.path();
+            let is_page = page.extension().is_some_and(|extension| extension == "md");
+            if is_page && page != contents {
+                let name = page.display();
+                assert!(
+                    listed.contains(page),
+                    "neither docs/README.md nor CONTRIBUTING.md lists {name}"
+                );
+                pages += 1;
+            }
+        }
     }
+    assert!(pages > 20, "only {pages} pages");
+}
+
+/// The files to which a page links.
+fn targets(page: &Path) -> BTreeSet<PathBuf> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let links = text.split("](").skip(1).filter_map(|link| link.split([')', '#']).next());
+    let folder = page.parent().unwrap();
+    links.filter_map(|link| folder.join(link).canonicalize().ok()).collect()
 }
 
 #[test]

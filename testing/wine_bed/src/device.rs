@@ -156,14 +156,17 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn set(&self, key: &DEVPROPKEY, kind: DEVPROPTYPE, value: &[u8]) -> Result<()> {
-        let (list, device) = (self.list.0, &raw const self.data);
+        let list = self.list.0;
+        let device = &raw const self.data;
         // SAFETY: list and device are open, and the slice carries its length.
         Ok(unsafe { SetupDiSetDevicePropertyW(list, device, key, kind, Some(value), 0) }?)
     }
 
     /// Removes a property; one that does not exist is not an error.
     fn unset(&self, key: &DEVPROPKEY) {
-        let (list, device, none) = (self.list.0, &raw const self.data, DEVPROPTYPE(0));
+        let list = self.list.0;
+        let device = &raw const self.data;
+        let none = DEVPROPTYPE(0);
         // SAFETY: list and device are open; an empty type without a value removes the property.
         let _ = unsafe { SetupDiSetDevicePropertyW(list, device, key, none, None, 0) };
     }

@@ -48,8 +48,8 @@ pub(super) fn empty() -> Vec<u8> {
     hive.extend(b"sk\0\0");
     // It is the only one, so it links to itself; one key uses it. The length of what follows.
     numbers(&mut hive, &[SECURITY, SECURITY, 1, 100]);
-    // The security descriptor (MS-DTYP, section 2.4.6): its header, the owner, the group, and a list of
-    // two entries. `O:BAG:SYD:(A;CI;KA;;;SY)(A;CI;KA;;;BA)`.
+    // The security descriptor (MS-DTYP, section 2.4.6): its header, the owner, the group, and a
+    // list of two entries. `O:BAG:SYD:(A;CI;KA;;;SY)(A;CI;KA;;;BA)`.
     numbers(&mut hive, &[0x8004_0001, 20, 36, 0, 48]);
     numbers(&mut hive, &[0x201, 0x500_0000, 32, 544, 0x101, 0x500_0000, 18, 0x34_0002, 2]);
     numbers(&mut hive, &[0x14_0200, 0xf_003f, 0x101, 0x500_0000, 18]);

@@ -17,8 +17,9 @@ use super::hive;
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
 
-/// The security descriptors of folders and of files (MS-DTYP, section 2.4.6), in base64, and in SDDL as
-/// the tests decode them. Users cannot create files, which a program that runs as SYSTEM might load.
+/// The security descriptors of folders and of files (MS-DTYP, section 2.4.6), in base64, and in
+/// SDDL as the tests decode them. Users cannot create files, which a program that runs as SYSTEM
+/// might load.
 ///
 /// `O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;BU)`.
 const FOLDER_RIGHTS: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAAAgBM\
@@ -46,7 +47,8 @@ pub(super) fn plain(files: &Files, mode: u32, seconds: u64) -> Result<Vec<u8>> {
     Ok(tar.into_inner()?)
 }
 
-/// A Windows layer of `files`, whose paths are relative to the container's drive, and registry hives.
+/// A Windows layer of `files`, whose paths are relative to the container's drive, and registry
+/// hives.
 pub(super) fn archive(files: &Files, seconds: u64) -> Result<Vec<u8>> {
     let mut content: Files =
         files.iter().map(|(path, bytes)| (format!("Files/{path}"), bytes.clone())).collect();

@@ -93,7 +93,8 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new ones.
+/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new
+/// ones.
 pub(crate) fn build(
     shipped: &Shipped,
     programs: Option<&Path>,
@@ -122,7 +123,8 @@ impl Options {
     fn target(&self) -> Result<(Option<&str>, &str)> {
         ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
         let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
-        let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
+        let tag = self.tag.as_deref();
+        let pushed = pushed.flatten();
         if let (Some(tag), Some(pushed)) = (tag, pushed) {
             ensure!(tag == pushed, "--tag is `{tag}` and --push names the tag `{pushed}`");
         }

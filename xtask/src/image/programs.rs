@@ -104,7 +104,8 @@ pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Resu
     Ok(folder)
 }
 
-/// Builds all programs of `packages` and returns their folder. They print addresses of pages at `url`.
+/// Builds all programs of `packages` and returns their folder. They print addresses of pages at
+/// `url`.
 pub(crate) fn compile(
     target: &str,
     packages: &[&str],

@@ -45,8 +45,8 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the tag of
-    /// `name`, so a push that fails leaves the tag as it was.
+    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the
+    /// tag of `name`, so a push that fails leaves the tag as it was.
     pub(crate) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
         stage(&format!("pushing {name}"));
         for target in [&*format!("{}@{digest}", split(name).0), name] {

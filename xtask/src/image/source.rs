@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{process, workspace};
 
-/// The registry in the manifests, the chart and the names of images until they are published. Nobody
-/// can own it (RFC 2606).
+/// The registry in the manifests, the chart and the names of images until they are published.
+/// Nobody can own it (RFC 2606).
 pub(crate) const NO_REGISTRY: &str = "registry.example.com";
 
 pub(crate) struct Source {

@@ -78,8 +78,8 @@ impl Destination {
         Ok(())
     }
 
-    /// Sets the default tag of each image, below its repository, to a tag with the digest. A user who
-    /// sets another tag replaces both.
+    /// Sets the default tag of each image, below its repository, to a tag with the digest. A user
+    /// who sets another tag replaces both.
     fn pin(&self, mut values: String) -> String {
         for (image, digest) in &self.images {
             let repository = format!("{image}\n");

@@ -1,7 +1,7 @@
 //! `cargo xtask release`: builds every file of a release from one commit.
 //!
-//! Equal sources and tools give equal bytes. `cargo xtask publish` pushes what belongs into a registry,
-//! and `testing/release_suite` uses the files as users do.
+//! Equal sources and tools give equal bytes. `cargo xtask publish` pushes what belongs into a
+//! registry, and `testing/release_suite` uses the files as users do.
 
 mod destination;
 mod notices;
@@ -46,7 +46,8 @@ pub(crate) struct Options {
     /// Where the images and the chart will be pushed to [default: ghcr.io/OWNER]
     #[arg(long, value_name = "REGISTRY/OWNER")]
     registry: Option<String>,
-    /// Package the main branch: the images have the tag `main`, and the chart has the version 0.0.0-main.N
+    /// Package the main branch: the images have the tag `main`, and the chart has the version
+    /// 0.0.0-main.N
     #[arg(long, value_name = "N")]
     main: Option<u64>,
     /// Cargo profile that the programs are built with, for tests

@@ -112,8 +112,8 @@ fn import_libraries(windows: &Path) -> Result<()> {
     copy(&workspace::root().join("include"), &windows.join("include"))?;
     let lib = windows.join("lib");
     fs::create_dir(&lib)?;
-    // GNU's linkers and Microsoft's look for different names. Both read this format. By default, the
-    // names of the members contain the ID of the process.
+    // GNU's linkers and Microsoft's look for different names. Both read this format. By default,
+    // the names of the members contain the ID of the process.
     let [gnu, microsoft] = ["libdirectx-device-discovery.dll.a", "directx-device-discovery.lib"];
     let mut dlltool = Command::new("x86_64-w64-mingw32-dlltool");
     dlltool.current_dir(&lib).args(["--deterministic-libraries", "--temp-prefix", "imports"]);

@@ -47,8 +47,9 @@ pub fn write_completions(shell: Shell, mut command: Command) -> Result<(), Failu
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, &name, &mut script);
-    // For a program with hyphens in its name, the script for bash has two names for the state after a
-    // subcommand (https://github.com/clap-rs/clap/issues/6421).
-    let (wrong, right) = (name.replace('-', "__subcmd__"), name.replace('-', "__"));
+    // For a program with hyphens in its name, the script for bash has two names for the state after
+    // a subcommand (https://github.com/clap-rs/clap/issues/6421).
+    let wrong = name.replace('-', "__subcmd__");
+    let right = name.replace('-', "__");
     print(&String::from_utf8_lossy(&script).replace(&wrong, &right))
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
+use config::ConfigError;
 use devices::error_chain;
 use devices::printable::printable_lines;
 
@@ -71,6 +72,14 @@ impl Failure {
             let _ = writeln!(text, "hint: {hint}");
         }
         text
+    }
+}
+
+/// An invalid configuration is wrong usage.
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        let hint = error.hint().map(str::to_owned);
+        Failure::usage(error).hint_if_any(hint)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds out whether files have changed, by looking at them again and again.
 //!
-//! This needs no special case for symbolic links, such as those of a mounted `ConfigMap`, for folders
-//! that come and go, and for network file systems.
+//! This needs no special case for symbolic links, such as those of a mounted `ConfigMap`, for
+//! folders that come and go, and for network file systems.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 /// How often to call [`FilePoll::has_changed`].
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a changed file must stay the same. A part of a YAML file can be valid. Programs that write
-/// a file piece by piece pause for less.
+/// How long a changed file must stay the same. A part of a YAML file can be valid. Programs that
+/// write a file piece by piece pause for less.
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 
 /// Files and how they were at the last look.
@@ -22,8 +22,8 @@ pub struct FilePoll {
     seen: Vec<Stamp>,
 }
 
-/// What changes with a file and its content: its length, the time of the last write, and its number.
-/// `None` for a file that cannot be looked at.
+/// What changes with a file and its content: its length, the time of the last write, and its
+/// number. `None` for a file that cannot be looked at.
 type Stamp = Option<(u64, SystemTime, u64)>;
 
 impl FilePoll {
@@ -33,7 +33,8 @@ impl FilePoll {
         FilePoll { seen: stamps(&paths), paths }
     }
 
-    /// Looks at the files at `paths` from now on. If they are others than before, they count as changed.
+    /// Looks at the files at `paths` from now on. If they are others than before, they count as
+    /// changed.
     pub fn set_paths(&mut self, paths: Vec<PathBuf>) {
         self.paths = paths;
     }

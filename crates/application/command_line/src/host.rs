@@ -9,14 +9,14 @@ use devices::{
     dxg_driver_folder,
 };
 
-use crate::failure::Failure;
+use crate::host_error::HostError;
 use crate::inventory_source::InventorySource;
 use crate::live_read::{OnStep, read_live};
 
 /// Opens the inventory at `inventory`, or this host's adapters where there is none.
 /// An inventory that is missing or malformed now is wrong usage; later, it is an error of
 /// [`AdapterSource::snapshot`].
-pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
+pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, HostError> {
     let Some(path) = inventory else { return this_host() };
     let source = InventorySource::new(path);
     read_inventory(path)?;
@@ -25,21 +25,18 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
 
 /// Reads the adapters and facts of the host that [`open_host`] opens, once. Says on standard error
 /// what this host does not answer, and gives up after 30 seconds ([`read_live`]).
-pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
+pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, HostError> {
     if let Some(path) = inventory {
         return read_inventory(path);
     }
     read_live(|on_step| read_this_host(&on_step))?
 }
 
-fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, Failure> {
+fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, HostError> {
     let mut source = this_host()?;
     let on_read_step = Arc::clone(on_step);
     source.report_steps(Box::new(move |step| on_read_step(step.to_string())));
-    let snapshot = source.snapshot().map_err(|error| {
-        let error = anyhow::Error::from_boxed(error);
-        Failure::runtime(error.context("cannot read the adapters of this host"))
-    })?;
+    let snapshot = source.snapshot().map_err(HostError::Unreadable)?;
     // A snapshot does not contain all facts of a Windows host.
     #[cfg(windows)]
     let snapshot = {
@@ -50,11 +47,8 @@ fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, Failure> {
 }
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
-pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
-    config::inventory::read(path).map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
-    })
+pub fn read_inventory(path: &Path) -> Result<HostSnapshot, HostError> {
+    Ok(config::inventory::read(path)?)
 }
 
 /// Lists the files of every driver store folder that `snapshot` leaves on disk, as the
@@ -88,7 +82,8 @@ fn list_with(
                 })
             });
         store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
-            let (luid, effect) = (adapter.luid, WarningEffect::Incomplete);
+            let luid = adapter.luid;
+            let effect = WarningEffect::Incomplete;
             snapshot.warnings.push(AdapterWarning { luid, text, effect });
             BTreeSet::new()
         }));
@@ -96,32 +91,28 @@ fn list_with(
 }
 
 #[cfg(windows)]
-fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
-    let source = win32::HostSource::new().map_err(Failure::runtime)?;
+fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
+    let source = win32::HostSource::new().map_err(|error| HostError::Unsupported(error.into()))?;
     Ok(Box::new(source))
 }
 
-/// What to do on a host without DirectX adapters.
-#[cfg(not(windows))]
-const USE_INVENTORY: &str = "use an inventory with `--inventory FILE`, which `record` writes on a host with DirectX devices; \
-     in WSL2, run `wsl --update` and check `gpuSupport` in .wslconfig";
-
 #[cfg(target_os = "linux")]
-fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
-    let source = dxg::DxgSource::new();
-    Ok(Box::new(source.map_err(|error| Failure::usage(error).hint(USE_INVENTORY))?))
+fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
+    let source = dxg::DxgSource::new().map_err(|error| HostError::NoAdapters(error.into()))?;
+    Ok(Box::new(source))
 }
 
 #[cfg(not(any(windows, target_os = "linux")))]
-fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
+fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
     let os = std::env::consts::OS;
-    let error = anyhow::anyhow!("this host runs {os}, which has no DirectX adapters");
-    Err(Failure::usage(error).hint(USE_INVENTORY))
+    let error = format!("this host runs {os}, which has no DirectX adapters");
+    Err(HostError::NoAdapters(error.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
 
     const ONE_GPU: &str = r"
 schema: directx-inventory/v1
@@ -168,8 +159,8 @@ adapters:
     #[test]
     fn a_missing_inventory_is_wrong_usage() {
         let path = Path::new("/no/such/host.yaml");
-        for failure in [open_host(Some(path)).err(), read_host(Some(path)).err()] {
-            let text = format!("{:?}", failure.unwrap());
+        for error in [open_host(Some(path)).err(), read_host(Some(path)).err()] {
+            let text = format!("{:?}", Failure::from(error.unwrap()));
             assert!(text.contains("status: 2") && text.contains("/no/such/host.yaml"), "{text}");
         }
     }

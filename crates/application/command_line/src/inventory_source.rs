@@ -6,8 +6,8 @@ use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::file_poll::{FilePoll, INTERVAL};
 
-/// A host described by an inventory file, as a source of adapters that follows the file. A file that
-/// cannot be read or is malformed is an error of one snapshot only.
+/// A host described by an inventory file, as a source of adapters that follows the file. A file
+/// that cannot be read or is malformed is an error of one snapshot only.
 #[derive(Debug)]
 pub struct InventorySource {
     path: PathBuf,

@@ -6,18 +6,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use devices::ReadStep;
 use win32::threads::join_before_exit;
 
-use crate::failure::Failure;
+use crate::host_error::{HostError, NoAnswer};
 use crate::stderr;
 
 /// The limits of a read. It takes milliseconds, and seconds while a driver starts.
 const LIMITS: Limits = Limits { notice: Duration::from_secs(5), end: Duration::from_secs(30) };
-
-const HINT: &str = "the graphics driver or the system does not answer: restart the host \
-     (WSL2: `wsl --shutdown`); if it hangs again, update the driver";
 
 /// When users are told that a read takes long, and when it is given up.
 #[derive(Clone, Copy)]
@@ -36,11 +32,11 @@ enum Progress<T> {
 pub type OnStep = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The result of `read`, which runs on a separate thread and reports what it does. A line on
-/// standard error names what has not been read for 5 seconds. After 30 seconds, reading fails, and the
-/// thread is left behind.
+/// standard error names what has not been read for 5 seconds. After 30 seconds, reading fails, and
+/// the thread is left behind.
 pub fn read_live<T: Send + 'static>(
     read: impl FnOnce(OnStep) -> T + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, HostError> {
     read_within(LIMITS, read, &mut stderr::print)
 }
 
@@ -48,7 +44,7 @@ fn read_within<T: Send + 'static>(
     limits: Limits,
     read: impl FnOnce(OnStep) -> T + Send + 'static,
     notify: &mut dyn FnMut(&str),
-) -> Result<T, Failure> {
+) -> Result<T, HostError> {
     let began = Instant::now();
     let (send, progress) = channel();
     let steps = send.clone();
@@ -59,7 +55,7 @@ fn read_within<T: Send + 'static>(
             let result = read(Arc::new(move |step| _ = steps.send(Progress::Began(step))));
             let _ = send.send(Progress::Ended(result));
         })
-        .map_err(|error| Failure::runtime(anyhow!(error).context("cannot start a thread")))?;
+        .map_err(HostError::Thread)?;
     let mut step = ReadStep::default().to_string();
     let mut next = began + limits.notice;
     loop {
@@ -74,7 +70,8 @@ fn read_within<T: Send + 'static>(
                 Ok(()) => unreachable!("the thread sends its result"),
             },
             Err(RecvTimeoutError::Timeout) if began.elapsed() < limits.end => {
-                let (waited, end) = (limits.notice.as_secs(), limits.end.as_secs());
+                let waited = limits.notice.as_secs();
+                let end = limits.end.as_secs();
                 notify(&format!(
                     "waiting: the graphics driver or the system has not answered for {waited} s \
                      while {step}; giving up after {end} s\n"
@@ -82,10 +79,7 @@ fn read_within<T: Send + 'static>(
                 next = began + limits.end;
             }
             Err(RecvTimeoutError::Timeout) => {
-                let end = limits.end.as_secs();
-                let error = anyhow!("no answer within {end} s while {step}")
-                    .context("cannot read the adapters of this host");
-                return Err(Failure::runtime(error).hint(HINT));
+                return Err(NoAnswer { seconds: limits.end.as_secs(), step }.into());
             }
         }
     }
@@ -106,7 +100,7 @@ mod tests {
     ) -> (Result<T, String>, Vec<String>) {
         let mut notices = Vec::new();
         let result = read_within(limits, read, &mut |notice| notices.push(notice.to_owned()));
-        (result.map_err(|failure| failure.chain()), notices)
+        (result.map_err(|error| devices::error_chain(&error)), notices)
     }
 
     #[test]

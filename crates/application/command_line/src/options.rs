@@ -8,8 +8,8 @@ use devices::DriverModel;
 /// `--driver-model`.
 #[derive(Args, Debug, Clone)]
 pub struct DriverModels {
-    /// Driver model to advertise: wddm, mcdm, or legacy (every device as microsoft.com/directx, as the
-    /// plugin of 2019); repeatable [default: wddm and mcdm]
+    /// Driver model to advertise: wddm, mcdm, or legacy (every device as microsoft.com/directx, as
+    /// the plugin of 2019); repeatable [default: wddm and mcdm]
     #[arg(long = "driver-model", value_name = "MODEL")]
     pub driver_models: Vec<DriverModel>,
 }

@@ -19,8 +19,8 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Writes `text` on a separate thread and waits at most `limit` for it. After the limit, the text is
-/// lost.
+/// Writes `text` on a separate thread and waits at most `limit` for it. After the limit, the text
+/// is lost.
 fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str) {
     let message = text.to_owned();
     let _ = call_within(limit, move || out().write_all(message.as_bytes()));

@@ -198,77 +198,6 @@ fn a_dropped_source_makes_no_calls() {
 }
 
 #[cfg(unix)]
-mod special_files {
-    use std::os::unix::fs::symlink;
-    use std::os::unix::net::UnixListener;
-    use std::process::Command;
-
-    use super::*;
-
-    fn fifo(path: &Path) {
-        assert!(Command::new("mkfifo").arg(path).status().is_ok_and(|status| status.success()));
-    }
-
-    /// Makes a file of some kind.
-    type Maker = fn(&Path);
-
-    /// Each is an error that names the kind, and the next good file is followed.
-    #[test]
-    fn a_file_that_is_replaced_by_something_else_is_followed() {
-        let folder = folder();
-        let root = folder.path();
-        let [file, next] = ["host.yaml", "next"].map(|name| root.join(name));
-        write(&file, &[1]);
-        let mut followed = Followed::new(&file);
-        let makers: [(&str, Maker); 4] = [
-            ("it is not a regular file", fifo),
-            ("it is not a regular file", |path| drop(UnixListener::bind(path).unwrap())),
-            ("it is not a regular file", |path| symlink("/dev/zero", path).unwrap()),
-            ("it is a directory, not a regular file", |path| fs::create_dir(path).unwrap()),
-        ];
-        for (n, (expected, make)) in (2..).zip(makers) {
-            fs::remove_file(&file).unwrap();
-            make(&next);
-            fs::rename(&next, &file).unwrap();
-            followed.becomes(None);
-            let end = Instant::now() + TIME_LIMIT;
-            loop {
-                let error = followed.source.snapshot().unwrap_err();
-                let cause = error.source().unwrap().to_string();
-                if cause == expected {
-                    break;
-                }
-                assert!(Instant::now() < end, "{expected}: {cause}");
-            }
-            if file.is_dir() {
-                fs::remove_dir(&file).unwrap();
-            }
-            write(&next, &[n]);
-            fs::rename(&next, &file).unwrap();
-            followed.becomes(Some(&[n]));
-        }
-    }
-
-    #[test]
-    fn a_folder_that_is_replaced_by_a_fifo_is_followed() {
-        let folder = folder();
-        let inner = folder.path().join("inner");
-        let file = inner.join("host.yaml");
-        fs::create_dir(&inner).unwrap();
-        write(&file, &[1]);
-        let mut followed = Followed::new(&file);
-        fs::rename(&inner, folder.path().join("old")).unwrap();
-        fifo(&inner);
-        followed.becomes(None);
-        fs::remove_file(&inner).unwrap();
-        fs::rename(folder.path().join("old"), &inner).unwrap();
-        followed.becomes(Some(&[1]));
-        write(&file, &[2]);
-        followed.becomes(Some(&[2]));
-    }
-}
-
-#[cfg(unix)]
 mod links {
     use std::os::unix::fs::symlink;
 
@@ -314,18 +243,5 @@ mod links {
         followed.becomes(Some(&[2]));
         write(&root.join("real2/host.yaml"), &[20]);
         followed.becomes(Some(&[20]));
-    }
-
-    #[test]
-    fn a_symbolic_link_loop_is_an_error_until_it_is_broken() {
-        let folder = folder();
-        let root = folder.path();
-        symlink("b", root.join("a")).unwrap();
-        symlink("a", root.join("b")).unwrap();
-        let mut followed = Followed::new(&root.join("a"));
-        assert_eq!(followed.luids(), None);
-        fs::remove_file(root.join("b")).unwrap();
-        write(&root.join("b"), &[1]);
-        followed.becomes(Some(&[1]));
     }
 }

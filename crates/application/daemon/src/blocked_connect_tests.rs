@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use device_plugin::testing::{Host as _, InMemory, MemoryListener};
 use device_plugin::{DevicePlugin, Identity, KUBELET_SOCKET, Transport};
 use devices::{Catalog, DriverModel};
+use kubelet_double::{InMemory, KubeletHost as _, MemoryListener};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
 
@@ -72,7 +72,9 @@ fn run_until_connect_blocks() {
     let _entered = event_loop.enter();
     let text = "schema: directx-inventory/v1\nadapters: []\n";
     let snapshot = config::inventory::parse("host.yaml", text).unwrap();
-    let config = configuration::load(&[DriverModel::Wddm], None).unwrap();
+    let driver_models = vec![DriverModel::Wddm];
+    let flags = config::Flags { driver_models, ..Default::default() };
+    let config = configuration::load(&flags).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
     let blocked = std::sync::Arc::clone(&transport.blocked);
     let shutdown = async move { blocked.notified().await };

@@ -4,17 +4,18 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use command_line::Failure;
 use devices::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, DeviceSet, Platform};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
+use crate::DaemonError;
+
 /// The folder in which container runtimes look for specifications that programs write.
 const FOLDER: &str = "/var/run/cdi";
 
-/// Writes the specification if containers with devices of `set` get its device. It must exist before
-/// the containers of earlier pods start again, and may be removed at any time.
-pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), Failure> {
+/// Writes the specification if containers with devices of `set` get its device. It must exist
+/// before the containers of earlier pods start again, and may be removed at any time.
+pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), DaemonError> {
     if is_used(set) { provide(Path::new(FOLDER)) } else { Ok(()) }
 }
 
@@ -25,9 +26,9 @@ fn is_used(set: &DeviceSet) -> bool {
         && devices.any(|entry| entry.policy.container.cdi_devices)
 }
 
-/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it stays
-/// valid when a driver is updated.
-fn provide(folder: &Path) -> Result<(), Failure> {
+/// Writes the specification to a folder, unless the folder has it. It mounts whole folders, so it
+/// stays valid when a driver is updated.
+fn provide(folder: &Path) -> Result<(), DaemonError> {
     let file = folder.join("directx-dxg.json");
     let text = format!("{:#}\n", specification());
     if std::fs::read(&file).is_ok_and(|written| written == text.as_bytes()) {
@@ -35,11 +36,7 @@ fn provide(folder: &Path) -> Result<(), Failure> {
     }
     // Ignored: the write below fails, too.
     let _ = std::fs::create_dir_all(folder);
-    write(&file, &text).map_err(|error| {
-        let what = format!("cannot write `{}`", file.display());
-        Failure::runtime(anyhow::Error::new(error).context(what))
-            .hint("mount the folder into the plugin's container, or set `cdiDevices: false`")
-    })
+    write(&file, &text).map_err(|source| DaemonError::CdiFile { path: file, source })
 }
 
 /// Writes a file as a whole: a container runtime must not read a part of it.
@@ -75,6 +72,7 @@ fn read_only_mount(folder: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use config::Flags;
     use devices::{Catalog, Moment};
 
     use super::*;
@@ -88,13 +86,15 @@ mod tests {
         let set = |host: &str, is_this_machine: bool, config: &str| {
             let file = folder.path().join("config.yaml");
             std::fs::write(&file, config).unwrap();
-            let catalog = Catalog::new(configuration::load(&[], Some(file)).unwrap().policy);
+            let flags = Flags { config: Some(file), ..Flags::default() };
+            let catalog = Catalog::new(configuration::load(&flags).unwrap().policy);
             let mut snapshot = config::inventory::read(&inventories.join(host)).unwrap();
             snapshot.host.is_this_machine = is_this_machine;
             DeviceSet::next(None, catalog.offer(&snapshot), Moment::default())
         };
-        let (linux, windows, cdi) =
-            ("made-up-wsl2-laptop.yaml", "aws-t4-two.yaml", "cdiDevices: true");
+        let linux = "made-up-wsl2-laptop.yaml";
+        let windows = "aws-t4-two.yaml";
+        let cdi = "cdiDevices: true";
         assert!(is_used(&set(linux, true, cdi)));
         assert!(!is_used(&set(linux, true, "")));
         assert!(!is_used(&set(linux, false, cdi)));

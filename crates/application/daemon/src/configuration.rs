@@ -5,6 +5,6 @@ mod source;
 mod watch;
 
 pub use reload::{ConfigReload, ReloadStatus};
-pub use source::{Reading, load, log, log_notice, read};
+pub use source::{load, log, log_notice};
 #[cfg(unix)]
 pub(crate) use watch::read_again;

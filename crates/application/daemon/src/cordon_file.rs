@@ -1,8 +1,8 @@
-//! The file by which `directx-feature-discovery` hands the devices in the annotation of the node to the
-//! device plugin: a name on each line. It stays while neither of them runs.
+//! The file by which `directx-feature-discovery` hands the devices in the annotation of the node to
+//! the device plugin: a name on each line. It stays while neither of them runs.
 //!
-//! It is in a folder of the device plugin directory, which both programs know. A kubelet that starts
-//! empties this directory of files, and of no folder.
+//! It is in a folder of the device plugin directory, which both programs know. A kubelet that
+//! starts empties this directory of files, and of no folder.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -23,12 +23,12 @@ pub fn path_in(directory: &Path) -> PathBuf {
     directory.join(FOLDER).join("cordoned-devices")
 }
 
-/// Makes the file name these devices, and returns whether that changed it. Without devices, there is no
-/// file. Nobody sees a part of it.
+/// Makes the file name these devices, and returns whether that changed it. Without devices, there
+/// is no file. Nobody sees a part of it.
 ///
 /// # Errors
-/// The device plugin directory does not exist, the folder belongs to another account, or any error of
-/// the operating system.
+/// The device plugin directory does not exist, the folder belongs to another account, or any error
+/// of the operating system.
 pub fn write(path: &Path, devices: &[DeviceName]) -> io::Result<bool> {
     let mut text = Vec::new();
     for device in devices {
@@ -82,8 +82,8 @@ pub fn devices_in(path: PathBuf) -> Vec<DeviceName> {
 struct CordonFile {
     path: PathBuf,
     poll: FilePoll,
-    /// Whether to read it although it has not changed: the first time, and after an error. Changed access
-    /// rights do not change its size and times.
+    /// Whether to read it although it has not changed: the first time, and after an error. Changed
+    /// access rights do not change its size and times.
     is_due: bool,
     problem: Option<String>,
 }
@@ -119,8 +119,8 @@ fn empty_if_absent(read: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The bytes of the file, unless other accounts may change it. Only Windows needs the check: ordinary users
-/// may create folders on its system drive.
+/// The bytes of the file, unless other accounts may change it. Only Windows needs the check:
+/// ordinary users may create folders on its system drive.
 fn read_trusted(path: &Path) -> io::Result<Vec<u8>> {
     #[cfg(windows)]
     if let Some((reason, fix)) = win32::directory_access::distrust(path)? {
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_changes_nothing_and_is_reported_once() {
-        let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+        let log = Log::start();
+        let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         fs::write(&path, "first\n").unwrap();
         let mut file = CordonFile::new(path.clone());

@@ -3,9 +3,9 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use command_line::Failure;
 use tokio::runtime::{Builder, Runtime};
+
+use crate::DaemonError;
 
 /// An event loop on the current thread: nothing in the daemon takes long enough to need another.
 ///
@@ -14,17 +14,16 @@ use tokio::runtime::{Builder, Runtime};
 /// [`Runtime`] itself would wait for it.
 pub struct EventLoop(Option<Runtime>);
 
-/// How long the end of the threads may take: as [`win32::threads`] explains, a process should not exit
-/// while one of them ends.
+/// How long the end of the threads may take: as [`win32::threads`] explains, a process should not
+/// exit while one of them ends.
 const THREADS_LIMIT: Duration = Duration::from_millis(100);
 
 /// Builds an event loop.
-pub fn build() -> Result<EventLoop, Failure> {
+pub fn build() -> Result<EventLoop, DaemonError> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start the event loop")
-        .map_err(Failure::runtime)?;
+        .map_err(|source| DaemonError::System { what: "start the event loop", source })?;
     Ok(EventLoop(Some(runtime)))
 }
 

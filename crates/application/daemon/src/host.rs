@@ -8,7 +8,6 @@ mod background_query;
 pub(crate) mod container_processes;
 pub(crate) mod driver_resets;
 pub(crate) mod gpu_uuids;
-pub(crate) mod hcs_schemas;
 mod latest_answer;
 pub(crate) mod telemetry;
 
@@ -17,4 +16,3 @@ pub(crate) use adapter_reader::Cause;
 pub use adapter_reader::{HostKind, OpenSource};
 pub use driver_resets::ReadResets;
 pub use gpu_uuids::{GpuUuids, ReadGpuUuids};
-pub use hcs_schemas::ReadHcsSchemas;

@@ -1,18 +1,22 @@
 //! Provides `directx-visible` to containers if the configuration enables it.
 //!
-//! If it cannot be provided, the log and the status give the reason, and devices are still allocated.
+//! If it cannot be provided, the log and the status give the reason, and devices are still
+//! allocated.
 
 #[cfg(any(windows, test))]
 pub mod folder;
 
 use std::time::Duration;
 
-use command_line::Failure;
+use command_line::error_chain;
 use devices::Catalog;
 use tokio::time::Instant;
 
+use crate::LauncherError;
+use crate::host::HostKind;
+
 /// Writes the files on this host and returns their folder, or says why it cannot.
-pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, Failure> + Send + Sync>;
+pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, LauncherError> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start
 /// do not get them.
@@ -20,7 +24,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(10);
 
 /// The files of this node.
 pub(crate) struct NodeLauncher {
-    /// `None`: the host is an inventory, which has all files.
+    /// `None`: the host is an inventory, which has all files, or runs Linux, which has none.
     provide: Option<ProvideLauncher>,
     /// Why the files cannot be provided.
     pub(crate) problem: Option<String>,
@@ -34,6 +38,14 @@ impl NodeLauncher {
         NodeLauncher { provide, problem: None, retry_at: None }
     }
 
+    /// The files of a host of this kind.
+    pub(crate) fn of(kind: HostKind) -> NodeLauncher {
+        match kind {
+            HostKind::Live => of_this_host(),
+            HostKind::Inventory => NodeLauncher::new(None),
+        }
+    }
+
     /// Provides the files if a resource of `catalog` has them, and returns their folder. Files that
     /// were damaged or removed are written again.
     pub(crate) fn update(&mut self, catalog: &Catalog) -> Option<String> {
@@ -41,9 +53,9 @@ impl NodeLauncher {
             (self.problem, self.retry_at) = (None, None);
             return None;
         };
-        let provided = provide().map_err(|failure| {
-            let (error, hint) = (failure.chain(), failure.hint_text().unwrap_or_default());
-            format!("directx-visible is not mounted: {error}; hint: {hint}")
+        let provided = provide().map_err(|error| {
+            let hint = error.hint();
+            format!("directx-visible is not mounted: {}; hint: {hint}", error_chain(&error))
         });
         let problem = provided.as_ref().err().cloned();
         if problem != self.problem {
@@ -61,7 +73,7 @@ impl NodeLauncher {
 
 /// The files of this host.
 #[cfg(windows)]
-pub(crate) fn of_this_host() -> NodeLauncher {
+fn of_this_host() -> NodeLauncher {
     use crate::launcher::folder::{LauncherFolder, Rights, root_of_this_host};
 
     let rights = Rights {
@@ -71,17 +83,22 @@ pub(crate) fn of_this_host() -> NodeLauncher {
             Some(writer) => Err(std::io::Error::other(writer.to_string())),
         },
     };
-    let (root, sources) = (root_of_this_host(), command_line::launcher_sources());
+    let root = root_of_this_host();
+    let sources = command_line::launcher_sources();
     let folder = LauncherFolder { root, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
+}
+
+/// Only Windows has any.
+#[cfg(not(windows))]
+fn of_this_host() -> NodeLauncher {
+    NodeLauncher::new(None)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
-
-    use anyhow::anyhow;
 
     use super::*;
     use crate::logging::test_log::Log;
@@ -90,7 +107,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = crate::configuration::load(&[], Some(file)).unwrap();
+        let flags = config::Flags { config: Some(file), ..Default::default() };
+        let config = crate::configuration::load(&flags).unwrap();
         Catalog::new(config.policy)
     }
 
@@ -100,20 +118,22 @@ mod tests {
         let count = Arc::clone(&calls);
         // The second and third call fail.
         let provide = move || match count.fetch_add(1, Ordering::Relaxed) {
-            1 | 2 => Err(Failure::runtime(anyhow!("no space")).hint("make room")),
+            1 | 2 => Err(LauncherError::Missing("no space".to_owned())),
             _ => Ok("folder".to_owned()),
         };
         let mut launcher = NodeLauncher::new(Some(Box::new(provide)));
         let log = Log::start();
         assert_eq!(launcher.update(&catalog("")), None);
         assert_eq!(calls.load(Ordering::Relaxed), 0);
-        let (on, folder) = (catalog("visibility: launcher"), Some("folder".to_owned()));
+        let on = catalog("visibility: launcher");
+        let folder = Some("folder".to_owned());
         assert_eq!(launcher.update(&on), folder);
         assert_eq!(launcher.problem.clone(), None);
         assert_eq!(launcher.update(&on), None);
         assert_eq!(launcher.update(&on), None);
         let notice = launcher.problem.clone().unwrap();
-        assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
+        let problem = "directx-visible is not mounted: no space; hint: set visibility.enabled";
+        assert!(notice.starts_with(problem), "{notice}");
         assert_eq!(launcher.update(&on), folder);
         assert_eq!((launcher.problem.clone(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();

@@ -1,13 +1,14 @@
 //! The daemon of a node, and what other programs need that follow its host and its configuration.
 //!
-//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads does
-//! not stop its program.
+//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads
+//! does not stop its program.
 
 #[cfg(test)]
 mod blocked_connect_tests;
 mod cdi;
 pub mod configuration;
 pub mod cordon_file;
+mod error;
 pub mod event_loop;
 pub mod host;
 pub mod launcher;
@@ -19,3 +20,5 @@ pub mod run;
 pub mod signals;
 pub mod status;
 pub mod status_notes;
+
+pub use error::{DaemonError, LauncherError};

@@ -13,21 +13,20 @@ use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use command_line::Failure;
 use tracing::Subscriber;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::debug_fn;
 
+use crate::DaemonError;
 use crate::logging::file::LogFile;
 use crate::logging::line::{JsonLines, Messages, write_field};
 use crate::logging::output::{LogFlush, LogQueue};
 
 pub use change_log::RepeatedText;
-pub(crate) use change_log::{log_adapter_warnings, log_changes};
+pub(crate) use change_log::{ReplacedDriver, log_adapter_warnings, log_changes, replaced_drivers};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.
@@ -69,9 +68,9 @@ pub enum LogLevel {
 /// Where log lines go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogDestination {
-    /// Lines go to standard error, for commands that print a result: as messages without a time, each
-    /// warning once. The thread that logs waits for a slow reader, so that all lines come before the
-    /// result.
+    /// Lines go to standard error, for commands that print a result: as messages without a time,
+    /// each warning once. The thread that logs waits for a slow reader, so that all lines come
+    /// before the result.
     Stderr,
     /// Lines go to standard error through a queue: for the daemon, which must not wait.
     QueuedStderr,
@@ -79,15 +78,15 @@ pub enum LogDestination {
     File(PathBuf),
 }
 
-/// Starts logging as the options say. Keep the result until the program ends: dropping it writes the
-/// lines that are still queued.
+/// Starts logging as the options say. Keep the result until the program ends: dropping it writes
+/// the lines that are still queued.
 ///
 /// # Errors
 /// The log file cannot be opened, or the operating system cannot start a thread.
 pub fn start(
     arguments: &LogArguments,
     destination: &LogDestination,
-) -> Result<Option<LogFlush>, Failure> {
+) -> Result<Option<LogFlush>, DaemonError> {
     // Commands that print a result log only problems.
     let (default, text) = match destination {
         LogDestination::Stderr => (LogLevel::Warn, Lines::Messages),
@@ -104,11 +103,8 @@ pub fn start(
             start_queue(lines, level, stderr_has_colors(), io::stderr()).map(Some)
         }
         LogDestination::File(path) => {
-            let file = LogFile::open(path).map_err(|error| {
-                let what = format!("cannot open the log file `{}`", path.display());
-                Failure::usage(anyhow::Error::new(error).context(what))
-                    .hint("use the path of a file that this user may create, with `--log-file`")
-            })?;
+            let file = LogFile::open(path)
+                .map_err(|source| DaemonError::LogFile { path: path.clone(), source })?;
             start_queue(lines, level, false, file).map(Some)
         }
     }
@@ -124,9 +120,9 @@ fn start_queue(
     level: LogLevel,
     colors: bool,
     out: impl io::Write + Send + 'static,
-) -> Result<LogFlush, Failure> {
-    let started = LogQueue::start(out).context("cannot start the log writer");
-    let (queue, flush) = started.map_err(Failure::runtime)?;
+) -> Result<LogFlush, DaemonError> {
+    let (queue, flush) = LogQueue::start(out)
+        .map_err(|source| DaemonError::System { what: "start the log writer", source })?;
     // The default hook writes to standard error itself, and waits for a slow reader.
     std::panic::set_hook(Box::new(log_panic));
     set_subscriber(subscriber(lines, level, colors, move || queue.clone()));

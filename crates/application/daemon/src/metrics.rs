@@ -71,8 +71,6 @@ pub struct Holder {
     pub pod_uid: Option<String>,
     /// The name of the container.
     pub container: String,
-    /// Whether its driver has been replaced since the allocation.
-    pub outdated: bool,
 }
 
 impl Collector for Scrape {

@@ -8,14 +8,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use command_line::Failure;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use self::server::{LIFETIME, serve};
+use crate::DaemonError;
 use crate::event_loop;
 use crate::logging::RepeatedText;
 use crate::metrics::CONTENT_TYPE;
@@ -36,7 +35,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const ALIVE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Starts to serve the pages.
-pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
+pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), DaemonError> {
     let sources = Arc::new(sources);
     let answer: Answer = Arc::new(move |request| Box::pin(Arc::clone(&sources).answer(request)));
     serve_pages(address, "/metrics, /healthz and /readyz", answer)
@@ -50,13 +49,12 @@ pub fn serve_pages(
     address: SocketAddr,
     pages: &'static str,
     answer: Answer,
-) -> Result<(), Failure> {
+) -> Result<(), DaemonError> {
     let event_loop = event_loop::build()?;
     std::thread::Builder::new()
         .name("monitoring".to_owned())
         .spawn(move || event_loop.block_on(listen(address, pages, answer)))
-        .context("cannot start the thread for --listen")
-        .map_err(Failure::runtime)?;
+        .map_err(|source| DaemonError::System { what: "start the thread for --listen", source })?;
     Ok(())
 }
 

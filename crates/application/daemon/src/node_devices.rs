@@ -1,74 +1,65 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
-//! devices, the devices that containers hold, those that the node's annotation takes out of service
-//! and changes of the configuration, each from a separate thread that may hang. It is the only writer
-//! of the published [`DeviceSet`], and of the resources with the encoded list of each.
+//! It follows snapshots of the host, the UUIDs of NVIDIA devices, the devices that containers hold,
+//! those that the node's annotation takes out of service and changes of the configuration, each
+//! from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and
+//! of the resources with the encoded list of each.
 
 mod advertised_resource;
 pub(crate) mod device_holders;
-mod outdated_drivers;
 pub(crate) mod published_devices;
+mod sources;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
-use command_line::Failure;
+use command_line::HostError;
 use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::{
-    Catalog, DeviceName, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Luid, Moment,
-    ResetHistory,
+    Catalog, DeviceName, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use crate::DaemonError;
 use crate::cdi;
 use crate::configuration::ConfigReload;
-use crate::cordon_file;
 use crate::host::Cause;
-use crate::host::HostAccess;
-use crate::host::adapter_reader::{self, Activity, Read, Reads};
+use crate::host::adapter_reader::{Read, Reads};
 use crate::host::driver_resets::ResetReader;
 use crate::host::gpu_uuids::GpuUuidReader;
-use crate::host::hcs_schemas::HcsSchemaReader;
 use crate::launcher::NodeLauncher;
-use crate::logging::{self, RepeatedText};
+use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
-use crate::node_devices::device_holders::{AskHolders, DeviceHolders};
-use crate::node_devices::outdated_drivers::OutdatedDrivers;
+use crate::node_devices::device_holders::DeviceHolders;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::status::pod_uid;
 use crate::status_notes::StatusNotes;
 
 pub use advertised_resource::plan_on_this_machine;
+pub use published_devices::Discovery;
+pub use sources::NodeSources;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
 /// If the daemon did not wait, the kubelet would show no devices for a moment after each
 /// restart of the daemon.
 const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
-/// The writer of the device set.
+/// The writer of the device set. The fields that [`NodeSources`] has as well are described there.
 pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
-    schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
-    /// The devices that the node's annotation takes out of service, if they are followed.
     cordons: Option<watch::Receiver<Vec<DeviceName>>>,
     holders: DeviceHolders,
-    outdated: OutdatedDrivers,
     launcher: NodeLauncher,
-    /// Whether this program writes the CDI specification.
     provides_cdi: bool,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
-    /// The schemas of a live host, once it has returned them.
-    schemas: Option<Vec<HcsSchema>>,
     failures: RepeatedText,
     origin: Instant,
     published: PublishedDevices,
@@ -79,109 +70,73 @@ pub struct NodeDevices {
 }
 
 impl NodeDevices {
-    /// Starts to read `host`, and publishes its devices if they are known within a short time.
-    /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
-    pub async fn start(catalog: Catalog, host: HostAccess) -> Result<NodeDevices, Failure> {
-        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
+    /// Publishes the devices of the host if they are known within a short time. Otherwise it
+    /// publishes none, and [`run`](NodeDevices::run) publishes them later.
+    pub async fn start(catalog: Catalog, sources: NodeSources) -> Result<NodeDevices, DaemonError> {
+        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, sources).await
     }
 
     async fn start_within(
         grace: Duration,
         catalog: Catalog,
-        host: HostAccess,
-    ) -> Result<NodeDevices, Failure> {
-        let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
-        let first = timeout(grace, reads.recv()).await;
-        let mut devices = NodeDevices::new(catalog, reads, activity);
-        devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
-        devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
-        devices.reset_reader = ResetReader::new(host.read_resets);
-        if let Some(file) = host.cordons {
-            let cordons = cordon_file::follow(file)
-                .context("cannot start the thread that follows the cordoned devices")
-                .map_err(Failure::runtime)?;
-            devices.cordons = Some(cordons);
-        }
-        match first {
+        sources: NodeSources,
+    ) -> Result<NodeDevices, DaemonError> {
+        let mut devices = NodeDevices::new(catalog, sources);
+        match timeout(grace, devices.reads.recv()).await {
             Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
                 let pending = devices.published.pending();
                 tracing::warn!(pending, "advertising no devices until they are known");
             }
         }
+        if devices.published.pending().is_some() {
+            // A container of an earlier pod may start again, and needs the files.
+            devices.update_launcher();
+        }
+        devices.serve_notes();
         Ok(devices)
     }
 
     /// Publishes the set of a snapshot that never changes.
-    pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, Failure> {
-        let (_, reads) = mpsc::unbounded_channel();
-        let mut devices = NodeDevices::new(catalog, reads, Activity::default());
+    pub fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, DaemonError> {
+        let mut devices = NodeDevices::new(catalog, NodeSources::none());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
         Ok(devices)
     }
 
     /// Publishes a set without devices.
-    fn new(catalog: Catalog, reads: Reads, activity: Activity) -> NodeDevices {
+    fn new(catalog: Catalog, sources: NodeSources) -> NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
         let mut devices = NodeDevices {
-            published: PublishedDevices::unknown(set, activity),
+            published: PublishedDevices::pending_discovery(set, sources.activity),
             catalog,
-            reads,
-            schema_reader: HcsSchemaReader::new(None),
-            uuid_reader: GpuUuidReader::new(None),
-            reset_reader: ResetReader::new(None),
+            reads: sources.reads,
+            uuid_reader: sources.uuid_reader,
+            reset_reader: sources.reset_reader,
             resets: ResetHistory::default(),
-            cordons: None,
-            holders: DeviceHolders::unknown(),
-            outdated: OutdatedDrivers::default(),
-            launcher: NodeLauncher::new(None),
-            provides_cdi: false,
+            cordons: sources.cordons,
+            holders: sources.holders,
+            launcher: sources.launcher,
+            provides_cdi: sources.provides_cdi,
             snapshot,
-            schemas: None,
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
             served: watch::Sender::default(),
-            configuration: ConfigReload::none(),
+            configuration: sources.configuration,
         };
         devices.resources = devices.resources_of(&devices.published.set());
         devices.serve_resources();
         devices
     }
 
-    /// Follows changes of the configuration from now on.
-    pub fn follow(&mut self, configuration: ConfigReload) {
-        self.configuration = configuration;
-        self.serve_notes();
-    }
-
-    /// Asks from now on which devices containers hold, before it drops removed ones.
-    pub(crate) fn ask_holders(&mut self, ask: AskHolders) {
-        self.holders = DeviceHolders::new(ask);
-    }
-
-    /// Provides `directx-visible` from now on.
-    #[cfg(any(windows, test))]
-    pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
-        self.launcher = launcher;
-        self.update_launcher();
-        self.serve_notes();
-    }
-
-    /// Writes the CDI specification from now on, if containers get its device. It is written again with
-    /// each set, so at the latest with the next safety read.
-    pub(crate) fn provide_cdi(&mut self) {
-        self.provides_cdi = true;
-        self.update_cdi(&self.published.set());
-    }
-
     fn update_cdi(&self, set: &DeviceSet) {
         if !self.provides_cdi {
             return;
         }
-        let problem = cdi::provide_for(set).err().map(|failure| failure.chain());
+        let problem = cdi::provide_for(set).err().map(|error| command_line::error_chain(&error));
         if let Some(error) = &problem {
             tracing::error!(error, "containers cannot start");
         }
@@ -194,10 +149,10 @@ impl NodeDevices {
         self.served.subscribe()
     }
 
-    /// The current set and its changes; `None` until the devices are known.
+    /// The current set and its changes.
     #[must_use]
-    pub fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
-        self.published.known_sets()
+    pub fn discovery(&self) -> watch::Receiver<Discovery> {
+        self.published.subscribe()
     }
 
     /// The current set.
@@ -213,7 +168,7 @@ impl NodeDevices {
 
     /// Follows the host and the configuration, and drops removed devices, until that is no longer
     /// possible.
-    pub async fn run(mut self) -> Failure {
+    pub async fn run(mut self) -> DaemonError {
         loop {
             if let Err(error) = self.follow_next().await {
                 return error;
@@ -223,21 +178,13 @@ impl NodeDevices {
     }
 
     /// Waits for the next change of what the set depends on, and applies it.
-    async fn follow_next(&mut self) -> Result<(), Failure> {
-        let review_due = [self.published.set().deadline(), self.outdated.due]
-            .into_iter()
-            .flatten()
-            .min()
-            .filter(|_| !self.holders.is_asked())
-            .map(|Moment(at)| self.origin + at);
+    async fn follow_next(&mut self) -> Result<(), DaemonError> {
+        let deadline = self.published.set().deadline();
+        let review_due =
+            deadline.filter(|_| !self.holders.is_asked()).map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
-            }
-            schemas = self.schema_reader.next() => {
-                self.snapshot.host.hcs_schemas.clone_from(&schemas);
-                self.schemas = Some(schemas);
-                self.advance();
             }
             uuids = self.uuid_reader.next() => {
                 self.snapshot.gpu_uuids = uuids;
@@ -254,7 +201,7 @@ impl NodeDevices {
             () = reached(self.launcher.retry_at) => self.update_launcher(),
             config = self.configuration.next() => {
                 if let Some(config) = config? {
-                    self.apply_configuration(*config);
+                    self.apply_configuration(config);
                 }
             }
         }
@@ -262,7 +209,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
-    fn apply_read(&mut self, read: Read) -> Result<(), Failure> {
+    fn apply_read(&mut self, read: Read) -> Result<(), DaemonError> {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
@@ -289,9 +236,6 @@ impl NodeDevices {
         };
         self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
-        if let Some(schemas) = &self.schemas {
-            self.snapshot.host.hcs_schemas.clone_from(schemas);
-        }
         if self.published.pending().is_some() {
             return self.publish_first();
         }
@@ -310,13 +254,11 @@ impl NodeDevices {
     }
 
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
-    fn publish_first(&mut self) -> Result<(), Failure> {
+    fn publish_first(&mut self) -> Result<(), DaemonError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         logging::log_changes(&DeviceSet::default(), &set);
-        self.publish(set, lists.into_iter().map(Ok));
-        self.published.set_known();
-        self.outdated.set_published(&self.published, self.now());
+        self.publish(Discovery::Done(Arc::new(set)), lists.into_iter().map(Ok));
         Ok(())
     }
 
@@ -342,11 +284,12 @@ impl NodeDevices {
 
     /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
     /// nothing if the kubelet would refuse a list.
-    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), Failure> {
+    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), DaemonError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
-        if self.published.pending().is_none() {
+        let is_pending = self.published.pending().is_some();
+        if !is_pending {
             logging::log_changes(&before, &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
@@ -354,8 +297,10 @@ impl NodeDevices {
         }
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
+        let set = Arc::new(set);
+        let discovery = if is_pending { Discovery::Pending(set) } else { Discovery::Done(set) };
         // A new resource has its list before it is registered.
-        self.publish(set, lists.into_iter().map(Ok));
+        self.publish(discovery, lists.into_iter().map(Ok));
         self.serve_resources();
         Ok(())
     }
@@ -368,11 +313,9 @@ impl NodeDevices {
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
         self.publish_next(&before, set);
-        self.outdated.set_published(&self.published, self.now());
     }
 
-    /// Publishes the set without the removed devices whose time is up, and reports containers
-    /// that use a driver which was replaced.
+    /// Publishes the set without the removed devices whose time is up.
     fn review(&mut self, holders: Option<&Attribution>) {
         let held = holders.map(|holders| {
             HeldDevices::of_replicas(
@@ -382,34 +325,48 @@ impl NodeDevices {
         let before = self.published.set();
         let set = before.reviewed(held.as_ref(), self.now());
         self.publish_next(&before, set);
-        self.outdated.report(holders, &self.published, self.now());
     }
 
     fn now(&self) -> Moment {
         Moment(self.origin.elapsed())
     }
 
-    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse keeps
-    /// its list.
+    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse
+    /// keeps its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         logging::log_changes(before, &set);
+        let replaced = logging::replaced_drivers(before, &set);
         let lists: Vec<_> = lists(&set).collect();
-        self.publish(set, lists);
+        self.publish(Discovery::Done(Arc::new(set)), lists);
+        if !replaced.is_empty() {
+            self.log_replaced_drivers(replaced);
+        }
+    }
+
+    /// Logs them once the kubelet has said which pods hold the devices. Nothing waits for it.
+    fn log_replaced_drivers(&self, replaced: Vec<ReplacedDriver>) {
+        let holders = self.holders.now(self.published.last_allocation());
+        tokio::spawn(async move {
+            let holders = holders.await.ok();
+            for driver in replaced {
+                driver.log(holders.as_deref());
+            }
+        });
     }
 
     fn publish(
         &self,
-        set: DeviceSet,
-        lists: impl IntoIterator<Item = Result<DeviceList, Failure>>,
+        discovery: Discovery,
+        lists: impl IntoIterator<Item = Result<DeviceList, DaemonError>>,
     ) {
-        self.update_cdi(&set);
+        self.update_cdi(discovery.set());
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
-        self.published.publish(set);
+        self.published.publish(discovery);
         for (resource, list) in self.resources.iter().zip(lists) {
             match list {
                 Ok(list) => resource.publish(list),
-                Err(failure) => {
-                    let error = failure.chain();
+                Err(error) => {
+                    let error = command_line::error_chain(&error);
                     tracing::error!(error, "device list too large; keeping the previous list");
                 }
             }
@@ -438,7 +395,6 @@ impl NodeDevices {
         let notes = StatusNotes {
             rejected_configuration: self.configuration.last_error(),
             notices: self.launcher.problem.iter().cloned().chain(cordoned).collect(),
-            outdated: self.outdated.containers.clone().map(Vec::from_iter),
             pod_uid: pod_uid(),
         }
         .notes();
@@ -460,12 +416,10 @@ impl NodeDevices {
 /// The next devices that are out of service.
 async fn next_cordons(
     cordons: &mut Option<watch::Receiver<Vec<DeviceName>>>,
-) -> Result<Vec<DeviceName>, Failure> {
+) -> Result<Vec<DeviceName>, DaemonError> {
     let Some(cordons) = cordons else { return std::future::pending().await };
     let changed = cordons.changed().await;
-    changed
-        .context("the thread that follows the cordoned devices panicked")
-        .map_err(Failure::runtime)?;
+    changed.map_err(|_| DaemonError::Panic("follows the cordoned devices"))?;
     Ok(cordons.borrow_and_update().clone())
 }
 
@@ -478,14 +432,12 @@ async fn reached(time: Option<Instant>) {
 }
 
 /// The next of the [`Reads`].
-fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
-    read.unwrap_or_else(|| {
-        Err(Failure::runtime(anyhow!("the thread that reads adapters ended unexpectedly")))
-    })
+fn received(read: Option<Result<Read, HostError>>) -> Result<Read, DaemonError> {
+    Ok(read.ok_or(DaemonError::Panic("reads adapters"))??)
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.
-fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
+fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, DaemonError>> {
     set.resources.iter().map(|resource| {
         let replicas = resource.replicas().map(|replica| {
             let mut device = AdvertisedDevice::healthy(replica.id.to_string());
@@ -493,13 +445,9 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
             device.numa_nodes.extend(replica.numa_node);
             device
         });
-        DeviceList::new(replicas).map_err(|error| {
-            let resource = &resource.spec.name;
-            Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
-                .hint(
-                    "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
-                     devices over several resources with `resources:`",
-                )
+        DeviceList::new(replicas).map_err(|source| {
+            let resource = resource.spec.name.clone();
+            DaemonError::List { resource, source }
         })
     })
 }

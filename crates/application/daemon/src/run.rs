@@ -1,33 +1,30 @@
 //! Runs the daemon.
 //!
-//! It registers every resource of the configuration and serves them until it receives a
-//! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
-//! follows the host and the configuration, and the supervisor follows the kubelet. The end of either
-//! ends both.
+//! It registers every resource of the configuration and serves them until it receives a shutdown
+//! signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
+//! follows the host and the configuration, and the supervisor follows the kubelet. The end of
+//! either ends both.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use command_line::Failure;
 use config::{Config, Flags};
 use device_plugin::pod_resources::{PodAttribution, default_endpoint};
 use device_plugin::{DevicePlugin, default_device_plugin_dir};
 use devices::Catalog;
 
+use crate::DaemonError;
 use crate::configuration::{self, ConfigReload};
 use crate::cordon_file;
 use crate::event_loop::{self, EventLoop};
-#[cfg(windows)]
-use crate::host::HostKind;
 use crate::host::container_processes::ContainerProcesses;
 use crate::host::{HostAccess, telemetry};
-#[cfg(windows)]
-use crate::launcher;
+use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
-use crate::node_devices::NodeDevices;
-use crate::node_devices::device_holders::ask_kubelet;
+use crate::node_devices::device_holders::{DeviceHolders, ask_kubelet};
+use crate::node_devices::{NodeDevices, NodeSources};
 use crate::signals;
 
 /// What a daemon is started with.
@@ -56,17 +53,17 @@ impl Daemon {
     ///
     /// # Errors
     /// One of them is missing or invalid.
-    pub fn prepare(settings: Settings) -> Result<Daemon, Failure> {
+    pub fn prepare(settings: Settings) -> Result<Daemon, DaemonError> {
         Ok(Daemon {
             event_loop: event_loop::build()?,
             host: HostAccess::of(settings.inventory.as_deref())?,
-            config: configuration::read(&settings.flags).result?,
+            config: configuration::load(&settings.flags)?,
             settings,
         })
     }
 
     /// Runs the daemon until it receives a shutdown signal.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self) -> Result<(), DaemonError> {
         let Daemon { event_loop, mut host, config, settings } = self;
         let _entered = event_loop.enter();
         // The handlers are installed before the first log line, because whoever reads it may ask
@@ -78,23 +75,24 @@ impl Daemon {
         host.cordons = Some(cordon_file::path_in(&directory));
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
-        let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
         let endpoint = settings.pod_resources.unwrap_or_else(default_endpoint);
         let pods = Arc::new(PodAttribution::new(endpoint));
-        devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
-        devices.provide_cdi();
-        #[cfg(windows)]
-        if kind == HostKind::Live {
-            devices.provide_launcher(launcher::of_this_host());
-        }
         let reload = ConfigReload::start(settings.flags, config)?;
+        let reloads = reload.status();
+        let sources = NodeSources {
+            holders: DeviceHolders::new(ask_kubelet(Arc::clone(&pods))),
+            launcher: NodeLauncher::of(kind),
+            provides_cdi: true,
+            ..NodeSources::start(host, reload)?
+        };
+        let devices = event_loop.block_on(NodeDevices::start(catalog, sources))?;
         let plugin = DevicePlugin::following(&directory, devices.served());
         if let Some(address) = settings.listen {
             let sources = Sources {
                 event_loop: event_loop.handle().clone(),
                 readiness: plugin.readiness(),
                 devices: devices.published(),
-                reloads: reload.status(),
+                reloads,
                 host_name: scrape::host_name(),
                 pods,
                 processes: ContainerProcesses::of_host(),
@@ -102,7 +100,6 @@ impl Daemon {
             };
             monitoring::start(address, sources)?;
         }
-        devices.follow(reload);
         event_loop.block_on(serve(devices, plugin, &directory, signal))
     }
 }
@@ -112,7 +109,7 @@ async fn serve(
     plugin: DevicePlugin,
     directory: &Path,
     signal: impl Future<Output = &'static str>,
-) -> Result<(), Failure> {
+) -> Result<(), DaemonError> {
     let shutdown = async {
         let signal = signal.await;
         tracing::info!(signal, "shutting down");
@@ -123,7 +120,7 @@ async fn serve(
         "starting"
     );
     tokio::select! {
-        ended = plugin.with_graceful_shutdown(shutdown).run() => ended.map_err(Failure::runtime),
+        ended = plugin.with_graceful_shutdown(shutdown).run() => Ok(ended?),
         ended = devices.run() => Err(ended),
     }
 }

@@ -2,19 +2,20 @@
 
 use std::io;
 
-use anyhow::Context as _;
-use command_line::Failure;
-
+use crate::DaemonError;
 #[cfg(unix)]
 use crate::configuration;
 
-/// Completes with the name of the signal when this process is to shut down. The handlers are installed
-/// when this function returns.
+/// Completes with the name of the signal when this process is to shut down. The handlers are
+/// installed when this function returns.
 ///
-/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded` read
-/// it again, and shuts down any other.
-pub fn shutdown_signal(is_reloaded: bool) -> Result<impl Future<Output = &'static str>, Failure> {
-    signal(is_reloaded).context("cannot listen for shutdown signals").map_err(Failure::runtime)
+/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded`
+/// read it again, and shuts down any other.
+pub fn shutdown_signal(
+    is_reloaded: bool,
+) -> Result<impl Future<Output = &'static str>, DaemonError> {
+    signal(is_reloaded)
+        .map_err(|source| DaemonError::System { what: "listen for shutdown signals", source })
 }
 
 /// Completes with SIGTERM, SIGINT or SIGHUP.

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::status_notes::StatusNotes;
 
-/// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own pod:
-/// `HostProcess` containers share files and network with all pods of the node, so nothing else
+/// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own
+/// pod: `HostProcess` containers share files and network with all pods of the node, so nothing else
 /// distinguishes their daemons.
 #[must_use]
 pub fn pod_uid() -> String {
@@ -56,7 +56,8 @@ struct View {
     ready: bool,
     /// What the daemon waits for or has reached, in words.
     state: &'static str,
-    /// How long it has waited for the kubelet or another daemon, in milliseconds; 0 if it does not wait.
+    /// How long it has waited for the kubelet or another daemon, in milliseconds; 0 if it does not
+    /// wait.
     waiting_ms: u64,
     /// The last error while it waits, or the daemon that it waits for; empty if there was none.
     last_error: String,
@@ -113,7 +114,6 @@ impl Report {
             }
             let notes = StatusNotes::of(&status.notes);
             report.rejected_configurations.extend(notes.rejected_configuration);
-            report.notices.extend(notes.outdated.iter().flatten().map(ToString::to_string));
             report.notices.extend(notes.notices);
             for resource in status.resources {
                 let known = resources.get(&resource.name);
@@ -127,8 +127,8 @@ impl Report {
         report
     }
 
-    /// The text of the report, for daemons in `directory`, and of the pod with the UID `pod` if that is
-    /// not empty.
+    /// The text of the report, for daemons in `directory`, and of the pod with the UID `pod` if
+    /// that is not empty.
     #[must_use]
     pub fn text(&self, directory: &Path, pod: &str) -> String {
         let mut text = lines(self);
@@ -169,7 +169,8 @@ fn line(resource: &View) -> String {
     let View { name, state, waiting_ms, .. } = resource;
     let waiting =
         if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
-    let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
+    let error = after(":", &resource.last_error);
+    let pending = after(";", &resource.pending);
     format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
 }
 
@@ -181,7 +182,6 @@ fn after(mark: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status_notes::OutdatedContainer;
 
     fn resource(phase: Phase, pending: &str) -> ResourceStatus {
         ResourceStatus {
@@ -189,18 +189,6 @@ mod tests {
             phase: phase.into(),
             pending: pending.to_owned(),
             ..ResourceStatus::default()
-        }
-    }
-
-    fn outdated(pod: &str) -> OutdatedContainer {
-        OutdatedContainer {
-            namespace: "default".to_owned(),
-            pod: pod.to_owned(),
-            pod_uid: String::new(),
-            container: "x".to_owned(),
-            device: "PCI\nA".to_owned(),
-            before: "1.0.0.1".to_owned(),
-            now: "1.0.0.2".to_owned(),
         }
     }
 
@@ -257,7 +245,7 @@ mod tests {
     fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
         let notes = StatusNotes {
             rejected_configuration: Some("config.yaml:1: unknown key `x`".to_owned()),
-            outdated: Some(vec![outdated("render")]),
+            notices: vec!["device PCI\nA is unhealthy".to_owned()],
             ..StatusNotes::default()
         };
         let resources = vec![resource(Phase::Ready, "")];
@@ -269,8 +257,7 @@ mod tests {
             report.text(Path::new("/x"), ""),
             "example.com/gpu: the kubelet received the device list\n\
              configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
-             container x of pod default/render uses driver 1.0.0.1 of PCI\\nA, which was replaced \
-             by 1.0.0.2; delete the pod\n"
+             device PCI\\nA is unhealthy\n"
         );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");

@@ -1,7 +1,5 @@
 //! What the daemon reports in its status in addition to its resources.
 
-use std::fmt;
-
 use device_plugin::Notes;
 use serde::{Deserialize, Serialize};
 
@@ -17,42 +15,9 @@ pub struct StatusNotes {
     pub rejected_configuration: Option<String>,
     /// What an administrator should know, a line each.
     pub notices: Vec<String>,
-    /// The containers whose driver was replaced since their allocation; `None` while they are not known.
-    pub outdated: Option<Vec<OutdatedContainer>>,
-    /// The UID of the pod of this process, for probes that must ask only this process. May be empty.
+    /// The UID of the pod of this process, for probes that must ask only this process. May be
+    /// empty.
     pub pod_uid: String,
-}
-
-/// A container whose driver was replaced since its device was allocated to it.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-#[serde(rename_all = "camelCase", default)]
-pub struct OutdatedContainer {
-    /// The namespace of the pod.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The UID of the pod. Empty if the kubelet does not report it.
-    pub pod_uid: String,
-    /// The name of the container in its pod.
-    pub container: String,
-    /// The device.
-    pub device: String,
-    /// The driver at the allocation.
-    pub before: String,
-    /// The driver now.
-    pub now: String,
-}
-
-/// What an administrator should know and do.
-impl fmt::Display for OutdatedContainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = self;
-        write!(
-            f,
-            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
-             was replaced by {now}; delete the pod"
-        )
-    }
 }
 
 impl StatusNotes {

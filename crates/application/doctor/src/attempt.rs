@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use command_line::Failure;
-use config::Config;
+use command_line::error_chain;
+use config::{Config, ConfigError};
 use devices::HostSnapshot;
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ pub(crate) async fn attempt(
 struct Attempt<'r> {
     request: &'r Request,
     interrupted: watch::Receiver<bool>,
-    config: Result<Config, Failure>,
+    config: Result<Config, ConfigError>,
     /// The kubelet's device plugin directory.
     directory: Option<PathBuf>,
     checks: Vec<Finding>,
@@ -135,7 +135,7 @@ impl Attempt<'_> {
     async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
         let request = self.request.clone();
         let collected = stop.or_on_thread(move || collect::collect(&request)).await?;
-        let facts = collected.map_err(|failure| anyhow!(failure.chain()))?;
+        let facts = collected.map_err(|error| anyhow!(error_chain(&error)))?;
         self.checks = evaluate::evaluate(&facts);
         self.snapshot = Some(facts.snapshot);
         let [problems, warnings, ok, unchecked] = counts(&self.checks);

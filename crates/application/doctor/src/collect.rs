@@ -13,8 +13,9 @@ mod service_command;
 #[cfg(windows)]
 mod software;
 
-use command_line::Failure;
-use config::Config;
+use command_line::HostError;
+use config::{Config, ConfigError};
+use daemon::DaemonError;
 use devices::{HostFacts, HostSnapshot};
 
 use crate::evaluate::NOT_IN_INVENTORY;
@@ -32,17 +33,17 @@ pub(crate) struct NodeFacts {
     /// failure.
     pub(crate) snapshot: HostSnapshot,
     /// Why the adapters could not be read; the snapshot then has none.
-    pub(crate) unread: Option<Failure>,
+    pub(crate) unread: Option<HostError>,
     /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
     /// The configuration that `serve` would run with.
-    pub(crate) configuration: Result<Config, Failure>,
+    pub(crate) configuration: Result<Config, ConfigError>,
 }
 
-pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
+pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     let inventory = request.input.inventory.as_deref();
     let (mut snapshot, unread) = match inventory {
         Some(inventory) => (command_line::read_inventory(inventory)?, None),
@@ -65,10 +66,10 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
 }
 
 /// This machine, and why its adapters cannot be read.
-fn this_machine() -> (HostSnapshot, Option<Failure>) {
+fn this_machine() -> (HostSnapshot, Option<HostError>) {
     let (mut snapshot, unread) = match command_line::read_host(None) {
         Ok(snapshot) => (snapshot, None),
-        Err(failure) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(failure)),
+        Err(error) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(error)),
     };
     command_line::list_store_files(&mut snapshot);
     #[cfg(windows)]

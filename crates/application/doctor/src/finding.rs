@@ -13,7 +13,8 @@ pub(crate) struct Finding {
     /// data if something was tried.
     pub(crate) object: Option<String>,
     pub(crate) status: Status,
-    /// What was found. Without private data if something was tried: the Markdown report contains it.
+    /// What was found. Without private data if something was tried: the Markdown report contains
+    /// it.
     pub(crate) what: String,
     pub(crate) hint: Option<String>,
     pub(crate) measurements: Vec<Measurement>,

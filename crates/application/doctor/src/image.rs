@@ -77,8 +77,11 @@ mod tests {
 
     #[test]
     fn compatibility_follows_the_table_of_microsoft() {
-        let (ws2016, ws2019) = ("10.0.14393.5582", "10.0.17763.4010");
-        let (ws2022, annual, ws2025) = ("10.0.20348.1547", "10.0.25398.1000", "10.0.26100.1742");
+        let ws2016 = "10.0.14393.5582";
+        let ws2019 = "10.0.17763.4010";
+        let ws2022 = "10.0.20348.1547";
+        let annual = "10.0.25398.1000";
+        let ws2025 = "10.0.26100.1742";
         let windows_11 = "10.0.26200.1";
         for (image, host, runs) in [
             (ws2019, ws2019, true),

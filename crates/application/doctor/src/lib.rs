@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use command_line::Failure;
-use daemon::{event_loop, signals};
+use daemon::{DaemonError, event_loop, signals};
 
 #[cfg(windows)]
 pub use crate::collect::node_software;
@@ -41,7 +41,7 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
     let report = if tries || request.tries {
         event_loop::build()?.block_on(async {
             let interrupt = signals::shutdown_signal(false)?;
-            Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
+            Ok::<_, DaemonError>(attempt::attempt(request, interrupt).await)
         })?
     } else {
         let Request { skip, wait_for_event, image, .. } = request;
@@ -60,7 +60,7 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
 }
 
 /// What `look` reports, or that it panicked.
-fn reported(look: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
+fn reported(look: impl FnOnce() -> Result<Report, DaemonError>) -> Result<Report, DaemonError> {
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_panic| {
         let checks = vec![finding::Subject("doctor").error(&anyhow!(PANICKED))];
         Ok(Report { checks, ..Report::default() })

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use command_line::Failure;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
-use config::{Config, Flags};
+use config::{Config, ConfigError, Flags};
 use daemon::configuration;
 
 use crate::image::ImageVersion;
@@ -109,13 +108,13 @@ pub(crate) enum Step {
 
 impl Request {
     /// The configuration that `serve` would run with.
-    pub(crate) fn configuration(&self) -> Result<Config, Failure> {
+    pub(crate) fn configuration(&self) -> Result<Config, ConfigError> {
         let flags = Flags {
             driver_models: self.models.driver_models.clone(),
             config: self.input.config.clone(),
             device_plugin_dir: self.directory.device_plugin_dir.clone(),
         };
-        configuration::read(&flags).result
+        configuration::load(&flags)
     }
 
     /// The kubelet's device plugin directory. An inventory has none, unless the request names one

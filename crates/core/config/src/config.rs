@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use devices::{DriverModel, Policy};
 
-use crate::config_files;
-use crate::origin::{Effective, Origin, Sourced};
+use crate::config_files::config_file;
 use crate::policy::{ModelSettings, model_settings};
 use crate::rules::FileRule;
 use crate::variables::{Variables, match_name, misspelled_variables, socket_directory};
-use crate::{ConfigError, Environment, resources};
+use crate::{ConfigError, Environment, ModelSummary, resources};
 
 /// The flags of the command line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -30,8 +29,8 @@ pub struct Config {
     pub policy: Policy,
     /// The directory that replaces the kubelet's own.
     pub device_plugin_dir: Option<PathBuf>,
-    /// Every effective value and where it comes from.
-    pub effective: Vec<Effective>,
+    /// What is configured for each driver model, in the order of the policy.
+    pub models: Vec<ModelSummary>,
     /// Warnings about settings that are accepted but have no effect.
     pub notices: Vec<String>,
 }
@@ -45,35 +44,27 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
     let mut notices: Vec<String> = misspelled_variables(environment);
     for model in driver_models(flags)? {
         let variables = Variables { model, environment };
-        let mut file = config_files::settings(&variables, flags.config.as_deref())?;
+        let mut file = config_file(&variables, flags.config.as_deref())?;
         notices.append(&mut file.ignored);
-        models.push(model_settings(&variables, &file)?);
+        models.push(model_settings(&variables, file)?);
     }
     if !models.iter().any(|model| model.policy.model == DriverModel::Legacy)
-        && let Some(name) = match_name(environment)?
+        && match_name(environment)?.is_some()
     {
-        notices.push(format!("{} has no effect without --driver-model legacy", name.origin));
+        let what = "variable DIRECTX_GPU_MATCH_NAME has no effect without --driver-model legacy";
+        notices.push(what.to_owned());
     }
     resources::check(&models)?;
-    let directory = directory(flags, environment, &models)?;
-    let mut effective: Vec<Effective> = Vec::new();
-    effective.extend(directory.as_ref().map(|directory| Effective {
-        model: None,
-        key: "device-plugin-dir",
-        value: directory.value.display().to_string(),
-        origin: directory.origin.clone(),
-    }));
+    let device_plugin_dir = directory(flags, environment, &models)?;
     notices.append(&mut foreign_rules(&models));
-    for model in &mut models {
-        effective.append(&mut model.effective);
+    let mut policy = Policy { models: Vec::new() };
+    let mut summaries = Vec::new();
+    for mut model in models {
         notices.append(&mut model.notices);
+        policy.models.push(model.policy);
+        summaries.push(model.summary);
     }
-    Ok(Config {
-        policy: Policy { models: models.into_iter().map(|m| m.policy).collect() },
-        device_plugin_dir: directory.map(|directory| directory.value),
-        effective,
-        notices,
-    })
+    Ok(Config { policy, device_plugin_dir, models: summaries, notices })
 }
 
 /// The driver models to serve. A device belongs to exactly one resource, and `legacy` claims
@@ -122,12 +113,11 @@ fn directory(
     flags: &Flags,
     environment: &dyn Environment,
     models: &[ModelSettings],
-) -> Result<Option<Sourced<PathBuf>>, ConfigError> {
-    if let Some(value) = flags.device_plugin_dir.clone() {
-        return Ok(Some(Sourced { value, origin: Origin::Flag("--device-plugin-dir") }));
+) -> Result<Option<PathBuf>, ConfigError> {
+    let is_legacy = models.iter().any(|m| m.policy.model == DriverModel::Legacy);
+    match &flags.device_plugin_dir {
+        Some(directory) => Ok(Some(directory.clone())),
+        None if is_legacy => socket_directory(environment),
+        None => Ok(None),
     }
-    if models.iter().any(|m| m.policy.model == DriverModel::Legacy) {
-        return socket_directory(environment);
-    }
-    Ok(None)
 }

@@ -3,9 +3,12 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::settings::{FileSettings, read_file};
+use crate::advice::advised;
+use crate::any_case::AnyCase;
+use crate::rules::{FileRule, file_rules};
+use crate::settings::SetValues;
 use crate::variables::Variables;
-use crate::{ConfigError, Environment, Trust};
+use crate::{ConfigError, Environment, ReadError, Trust, document};
 
 /// The folder searched after the working directory; on Windows on the system drive.
 const MACHINE_FOLDER: &str =
@@ -14,21 +17,31 @@ const MACHINE_FOLDER: &str =
 /// The default files of a driver model, in the order in which they are tried.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The settings of the file for one driver model; empty if no file exists. `chosen` is
+/// The configuration file of a driver model.
+#[derive(Default)]
+pub(crate) struct ConfigFile {
+    /// Its path; `None` if no file exists.
+    pub(crate) path: Option<String>,
+    pub(crate) values: SetValues,
+    pub(crate) rules: Vec<FileRule>,
+    /// Warnings about files that were found before this one and are ignored.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// Reads the file for one driver model; empty if no file exists. `chosen` is
 /// the file of the command line, which applies to every driver model.
-pub(crate) fn settings(
+pub(crate) fn config_file(
     variables: &Variables<'_>,
     chosen: Option<&Path>,
-) -> Result<FileSettings, ConfigError> {
+) -> Result<ConfigFile, ConfigError> {
     let environment = variables.environment;
     if let Some(path) = chosen {
         let bytes = environment
             .read(path)
             .map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
-        return Ok(read_file(path, &bytes)?);
+        return Ok(parse(path, &bytes)?);
     }
     if let Some(path) = variables.config_file()? {
-        let path = path.value;
         let bytes = environment.read(&path).map_err(|error| {
             let what = match error.kind() {
                 ErrorKind::NotFound => "the file does not exist".to_owned(),
@@ -36,14 +49,14 @@ pub(crate) fn settings(
             };
             variables.bad_config_file(&path, what)
         })?;
-        return Ok(read_file(&path, &bytes)?);
+        return Ok(parse(&path, &bytes)?);
     }
     default_file(variables)
 }
 
 /// The first default file found that is trusted: in the working directory, then in the machine's
 /// folder.
-fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> {
+fn default_file(variables: &Variables<'_>) -> Result<ConfigFile, ConfigError> {
     let environment = variables.environment;
     // A working directory that was deleted contains no file.
     let here = environment.working_directory().ok();
@@ -52,8 +65,8 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
         ignored.extend(toml_notice(&folder, variables));
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
-            // This is checked before the file is read, because a file that others wrote must not stop
-            // the program either.
+            // This is checked before the file is read, because a file that others wrote must not
+            // stop the program either.
             match environment.trust(&path) {
                 Trust::Trusted => {}
                 Trust::Absent => continue,
@@ -64,18 +77,26 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
                 }
             }
             match environment.read(&path) {
-                Ok(bytes) => return Ok(read_file(&path, &bytes)?.with_ignored(ignored)),
+                Ok(bytes) => return Ok(ConfigFile { ignored, ..parse(&path, &bytes)? }),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ConfigError::File { path, source }),
             }
         }
     }
-    Ok(FileSettings::default().with_ignored(ignored))
+    Ok(ConfigFile { ignored, ..ConfigFile::default() })
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<ConfigFile, ReadError> {
+    let name = path.display().to_string();
+    let AnyCase(mut values): AnyCase<SetValues> = document::parse(&name, bytes).map_err(advised)?;
+    let rules = file_rules(&name, values.resources.take().unwrap_or_default())?;
+    Ok(ConfigFile { path: Some(name), values, rules, ignored: Vec::new() })
 }
 
 /// A warning about the file of an earlier plugin, which read TOML.
 fn toml_notice(folder: &Path, variables: &Variables<'_>) -> Option<String> {
-    let (model, path) = (variables.model, folder.join(format!("{}.toml", variables.model)));
+    let model = variables.model;
+    let path = folder.join(format!("{}.toml", variables.model));
     variables.environment.read(&path).ok()?;
     let path = path.display();
     Some(format!("the file `{path}` is ignored: write its keys to {model}.yaml, as YAML"))

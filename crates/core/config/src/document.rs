@@ -3,7 +3,7 @@
 //! `serde-saphyr` parses (JSON is a subset of YAML 1.2), and the structs check keys and values. The
 //! errors get the file and the path of keys here.
 
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment, Track};
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
@@ -33,26 +33,16 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, 
         T::deserialize(serde_path_to_error::Deserializer::new(yaml, &mut track))
     });
     read.map_err(|error| {
-        // A bracket that is not closed makes a list out of a single value.
-        if matches!(error, Error::Unexpected { .. })
-            && let Some(syntax) = syntax_error(&text)
-        {
-            return read_error(name, &text, "", &syntax);
+        let (what, hint) = describe(&error, &text);
+        let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
+        ReadError {
+            file: name.to_owned(),
+            line: line.filter(|line| *line > 0),
+            path: keys(&track.path(), &error),
+            what,
+            hint,
         }
-        read_error(name, &text, &keys(&track.path(), &error), &error)
     })
-}
-
-fn read_error(name: &str, text: &str, path: &str, error: &Error) -> ReadError {
-    let (what, hint) = describe(error, text);
-    let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
-    ReadError {
-        file: name.to_owned(),
-        line: line.filter(|line| *line > 0),
-        path: path.to_owned(),
-        what,
-        hint,
-    }
 }
 
 /// Whether the file has one document, which is empty or `null`.
@@ -64,11 +54,6 @@ fn is_empty_document(text: &str) -> bool {
         .flat_map(str::split_whitespace)
         .collect();
     matches!(words.as_slice(), [] | ["---" | "null" | "~"] | ["---", "null" | "~"])
-}
-
-/// What is wrong with the file whatever it should contain.
-fn syntax_error(text: &str) -> Option<Error> {
-    serde_saphyr::from_str_with_options::<IgnoredAny>(text, options()).err()
 }
 
 fn options() -> serde_saphyr::Options {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::ReadError;
+use crate::{Place, ReadError};
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,12 +41,20 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// An error about a place in a file, if it is about one.
+    pub(crate) fn at(place: Option<&Place>, what: String, hint: &'static str) -> ConfigError {
+        match place {
+            Some(place) => place.error(what).with_hint(hint).into(),
+            None => ConfigError::Conflict { what, hint },
+        }
+    }
+
     /// Advice: what to write instead.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConfigError::Content(error) => error.hint(),
-            ConfigError::File { source, .. } => crate::regular_file::read_hint(source),
+            ConfigError::File { source, .. } => crate::file_bytes::read_hint(source),
             ConfigError::Variable { hint, .. } | ConfigError::Conflict { hint, .. } => Some(hint),
         }
     }

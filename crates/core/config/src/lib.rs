@@ -12,13 +12,14 @@
 //! ```no_run
 //! let flags = config::Flags::default();
 //! let config = config::load(&flags, &config::ProcessEnvironment)?;
-//! for setting in &config.effective {
-//!     println!("{setting}"); // wddm multitenancy = 4 (C:\etc\…\wddm.yaml:1)
+//! for model in &config.models {
+//!     println!("{model}"); // wddm multitenancy = 4 (C:\etc\…\wddm.yaml)
 //! }
 //! let catalog = devices::Catalog::new(config.policy);
 //! # Ok::<(), config::ConfigError>(())
 //! ```
 
+mod advice;
 mod any_case;
 mod closest;
 mod config;
@@ -26,14 +27,15 @@ mod config_files;
 mod document;
 mod environment;
 mod error;
+mod file_bytes;
 pub mod inventory;
-mod origin;
 mod policy;
 mod read_error;
-mod regular_file;
 mod resources;
 mod rules;
+mod setting_types;
 mod settings;
+mod summary;
 mod text;
 mod values;
 mod variables;
@@ -41,9 +43,9 @@ mod variables;
 pub use config::{Config, Flags, load};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;
-pub use origin::{Effective, Origin};
+pub use file_bytes::read_bytes;
 pub use read_error::{Place, ReadError};
-pub use regular_file::read_bytes;
+pub use summary::{ModelSummary, SettingText};
 pub use values::{
     MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,
 };

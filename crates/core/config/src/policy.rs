@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use devices::{ContainerPolicy, DriverModel, ModelPolicy, ResourceName, Sharing};
 
-use crate::ConfigError;
-use crate::origin::{Effective, Origin, Sourced};
+use crate::config_files::ConfigFile;
 use crate::rules::FileRule;
-use crate::settings::{FileSettings, Settings};
+use crate::setting_types::Switch;
+use crate::settings::{SetValues, Settings};
 use crate::values::positive;
 use crate::variables::{Variables, match_name};
+use crate::{ConfigError, ModelSummary, Place, SettingText};
 
 /// The part of the adapter name that the plugin of 2019 required by default.
 const LEGACY_MATCH_NAME: &str = "nvidia";
@@ -34,113 +35,140 @@ pub(crate) struct ModelSettings {
     pub(crate) rules: Vec<FileRule>,
     /// The file's rules for other driver models.
     pub(crate) foreign_rules: Vec<FileRule>,
-    /// Where the resource's name comes from.
-    pub(crate) resource_origin: Origin,
-    pub(crate) effective: Vec<Effective>,
+    /// Where a file sets the resource's name.
+    pub(crate) name_place: Option<Place>,
+    /// The variable that sets the resource's name.
+    pub(crate) name_variable: Option<String>,
+    /// Where a file sets the visibility.
+    pub(crate) visibility_place: Option<Place>,
+    pub(crate) summary: ModelSummary,
     /// Warnings about keys that have no effect.
     pub(crate) notices: Vec<String>,
 }
 
 pub(crate) fn model_settings(
     variables: &Variables<'_>,
-    file: &FileSettings,
+    file: ConfigFile,
 ) -> Result<ModelSettings, ConfigError> {
     let model = variables.model;
-    let settings = variables.values()?.or(file.values(model), model);
-    let mut effective = settings.effective(model);
+    let path = file.path.as_deref();
+    let notices = notices(model, path, &file.values);
+    let set = variables.values()?;
+    let name_variable = set.resource_name.as_ref().map(|_| variables.resource_name());
+    let settings = set.or(file.values, model);
     let match_name = matched_name(variables)?;
-    effective.extend(match_name.as_ref().map(|n| n.effective(model, "DIRECTX_GPU_MATCH_NAME")));
     let sharing = Sharing {
-        replicas: positive(settings.multitenancy.value),
-        allocation: settings.allocation_policy.value.0.0,
-        shared_requests: settings.shared_requests.value.0.0,
+        replicas: positive(settings.multitenancy),
+        allocation: settings.allocation_policy.0.0,
+        shared_requests: settings.shared_requests.0.0,
     };
+    let shared_name = |name: &ResourceName, replicas| shared_name(&settings, path, name, replicas);
     let (mut rules, foreign_rules): (Vec<FileRule>, Vec<FileRule>) =
-        file.rules.iter().cloned().partition(|rule| rule.is_for(model));
+        file.rules.into_iter().partition(|rule| rule.is_for(model));
     for FileRule { rule, .. } in &mut rules {
-        rule.name = shared_name(&settings, &rule.name, rule.replicas.unwrap_or(sharing.replicas))?;
+        rule.name = shared_name(&rule.name, rule.replicas.unwrap_or(sharing.replicas))?;
     }
-    effective.extend(rules.iter().map(|FileRule { rule, place }| Effective {
-        model: Some(model),
-        key: "resources",
-        value: rule.name.to_string(),
-        origin: Origin::File(place.clone()),
-    }));
     Ok(ModelSettings {
+        summary: ModelSummary {
+            model,
+            file: file.path.clone(),
+            variables: variables.names_of_set(),
+            settings: texts(&settings, model, match_name.as_deref(), &rules),
+        },
+        name_place: settings.resource_name.place(path, "resourceName"),
+        name_variable,
+        visibility_place: settings.visibility.place(path, "visibility"),
         policy: ModelPolicy {
             model,
-            resource: shared_name(&settings, &settings.resource_name.value.0, sharing.replicas)?,
+            resource: shared_name(&settings.resource_name.value.0, sharing.replicas)?,
             sharing,
-            include_integrated: settings.include_integrated.value.0,
-            include_detachable: settings.include_detachable.value.0,
-            match_name: match_name.map(|name| name.value),
+            include_integrated: settings.include_integrated.0,
+            include_detachable: settings.include_detachable.0,
+            match_name,
             rules: rules.iter().map(|r| r.rule.clone()).collect(),
-            container: Arc::new(container(&settings)),
-            publish_numa: settings.publish_numa.value.0,
-            removal_grace: Duration::from_secs(settings.removal_grace.value.0),
-            cordoned: settings.cordoned_devices.value.0.iter().map(|n| n.0.clone()).collect(),
-            unhealthy_after_resets: settings.unhealthy_after_resets.value.0,
+            publish_numa: settings.publish_numa.0,
+            removal_grace: Duration::from_secs(settings.removal_grace.0),
+            cordoned: settings.cordoned_devices.0.iter().map(|n| n.0.clone()).collect(),
+            unhealthy_after_resets: settings.unhealthy_after_resets.0,
+            container: Arc::new(container(settings)),
         },
         rules,
         foreign_rules,
-        notices: notices(model, &effective),
-        resource_origin: settings.resource_name.origin,
-        effective,
+        notices,
     })
 }
 
-fn container(settings: &Settings) -> ContainerPolicy {
-    let excluded = settings.exclude_mounts.value.0.iter();
+fn container(settings: Settings) -> ContainerPolicy {
+    let excluded = settings.exclude_mounts.0.into_iter();
     ContainerPolicy {
-        runtime_mounts: settings.runtime_mounts.value.0.0,
-        omit_wow64: !settings.runtime_files_wow64.value.0,
-        exclude_mounts: excluded.map(|name| name.0.clone()).collect(),
-        additional: settings.additional_mounts.value.0.clone(),
-        additional_wow64: settings.additional_mounts_wow64.value.0.clone(),
-        multi_device: settings.multi_device.value.0.0,
-        device_class: settings.device_class.value.class(),
-        omit_environment_hints: !settings.environment_hints.value.0,
+        runtime_mounts: settings.runtime_mounts.0.0,
+        omit_wow64: !settings.runtime_files_wow64.0,
+        exclude_mounts: excluded.map(|name| name.0).collect(),
+        additional: settings.additional_mounts.0,
+        additional_wow64: settings.additional_mounts_wow64.0,
+        multi_device: settings.multi_device.0.0,
+        device_class: settings.device_class.0,
+        omit_environment_hints: !settings.environment_hints.0,
         visibility: settings.visibility.value.0.0,
-        cdi_devices: settings.cdi_devices.value.0,
+        cdi_devices: settings.cdi_devices.0,
     }
 }
 
-fn matched_name(variables: &Variables<'_>) -> Result<Option<Sourced<String>>, ConfigError> {
+/// Every setting, the name that `legacy` requires and the rules, as text.
+fn texts(
+    settings: &Settings,
+    model: DriverModel,
+    match_name: Option<&str>,
+    rules: &[FileRule],
+) -> Vec<SettingText> {
+    let defaults = SetValues::default().or(SetValues::default(), model).texts();
+    let values = settings.texts().into_iter().zip(defaults);
+    let values = values.map(|((key, value), (_, default))| {
+        let is_default = value == default;
+        SettingText { key, value, is_default }
+    });
+    let match_name = match_name.map(|name| SettingText {
+        key: "DIRECTX_GPU_MATCH_NAME",
+        value: name.to_owned(),
+        is_default: name == LEGACY_MATCH_NAME,
+    });
+    let rules = rules.iter().map(|FileRule { rule, .. }| SettingText {
+        key: "resources",
+        value: rule.name.to_string(),
+        is_default: false,
+    });
+    values.chain(match_name).chain(rules).collect()
+}
+
+/// What the names of adapters must contain for `legacy`.
+fn matched_name(variables: &Variables<'_>) -> Result<Option<String>, ConfigError> {
     if variables.model != DriverModel::Legacy {
         return Ok(None);
     }
-    let name = match_name(variables.environment)?.unwrap_or_else(|| Sourced {
-        value: LEGACY_MATCH_NAME.to_owned(),
-        origin: Origin::Default,
-    });
-    Ok(Some(name))
+    let name = match_name(variables.environment)?;
+    Ok(Some(name.unwrap_or_else(|| LEGACY_MATCH_NAME.to_owned())))
 }
 
-/// The name of a resource, whose devices may be shared.
+/// The name of a resource, whose devices may be shared. `file` is the configuration file.
 fn shared_name(
     settings: &Settings,
+    file: Option<&str>,
     name: &ResourceName,
     replicas: NonZeroU32,
 ) -> Result<ResourceName, ConfigError> {
-    if !settings.rename_shared.value.0 || replicas == NonZeroU32::MIN {
+    let Switch(is_renamed) = settings.rename_shared.value;
+    if !is_renamed || replicas == NonZeroU32::MIN {
         return Ok(name.clone());
     }
     name.shared().map_err(|error| {
-        let what = format!("renameShared ({}): {error}", settings.rename_shared.origin);
-        ConfigError::Conflict { what, hint: "choose a shorter resource name" }
+        let place = settings.rename_shared.place(file, "renameShared");
+        ConfigError::at(place.as_ref(), error.to_string(), "choose a shorter resource name")
     })
 }
 
-fn notices(model: DriverModel, effective: &[Effective]) -> Vec<String> {
-    if model != DriverModel::Legacy {
-        return Vec::new();
-    }
-    effective
-        .iter()
-        .filter(|value| IGNORED_BY_LEGACY.contains(&value.key))
-        .filter(|value| matches!(value.origin, Origin::File(_)))
-        .map(|Effective { origin, key, .. }| {
-            format!("{origin}: {key} has no effect with the driver model legacy")
-        })
-        .collect()
+/// Warnings about what the file sets for `legacy` without effect.
+fn notices(model: DriverModel, file: Option<&str>, values: &SetValues) -> Vec<String> {
+    let Some(file) = file.filter(|_| model == DriverModel::Legacy) else { return Vec::new() };
+    let keys = values.keys().into_iter().filter(|key| IGNORED_BY_LEGACY.contains(key));
+    keys.map(|key| format!("{file}: {key} has no effect with the driver model legacy")).collect()
 }

@@ -16,6 +16,11 @@ impl Place {
     /// The place of a value; `path` is its path of keys, such as `resources[1]`.
     pub(crate) fn of<T>(file: &str, value: &Spanned<T>, path: impl Into<String>) -> Place {
         let line = u32::try_from(value.referenced.line()).unwrap_or(u32::MAX);
+        Place::at(file, line, path)
+    }
+
+    /// The place of a value at `line`.
+    pub(crate) fn at(file: &str, line: u32, path: impl Into<String>) -> Place {
         Place { file: file.to_owned(), line, path: path.into() }
     }
 

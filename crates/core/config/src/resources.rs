@@ -1,31 +1,21 @@
 //! Checks that every use of a resource name has the same settings, and that no two resources have
 //! the same variable in a container.
 
-use devices::{DriverModel, ResourceOrigin, ResourceSpec, Visibility, visible_devices_variable};
+use devices::{ResourceSpec, Visibility, visible_devices_variable};
 
-use crate::ConfigError;
-use crate::origin::Origin;
 use crate::policy::ModelSettings;
 use crate::rules::FileRule;
+use crate::{ConfigError, Place};
 
 /// A use of a resource name.
 struct Use {
     spec: ResourceSpec,
     /// The variable with the devices of the resource, if containers get one.
     variable: Option<String>,
-    model: DriverModel,
-    origin: Origin,
-}
-
-impl Use {
-    fn text(&self) -> String {
-        let Use { spec, model, origin, .. } = self;
-        match (spec.origin, origin) {
-            (ResourceOrigin::Model(_), Origin::Default) => format!("as the resource of {model}"),
-            (ResourceOrigin::Model(_), _) => format!("as the resource of {model} ({origin})"),
-            (ResourceOrigin::Rule(_), _) => format!("in the rule at {origin} ({model})"),
-        }
-    }
+    /// The place in a file, if the name is in a file.
+    place: Option<Place>,
+    /// The use in words.
+    text: String,
 }
 
 /// Refuses a resource name that two driver models or rules configure differently, two names for
@@ -45,20 +35,30 @@ pub(crate) fn check(models: &[ModelSettings]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn uses_of(settings: &ModelSettings) -> impl Iterator<Item = Use> {
+fn uses_of(settings: &ModelSettings) -> Vec<Use> {
     let policy = &settings.policy;
-    let own = (policy.spec(), settings.resource_origin.clone());
+    let new_use = |spec: ResourceSpec, place: Option<Place>, text: String| {
+        let has_variable = !policy.container.omit_environment_hints;
+        let variable = has_variable.then(|| visible_devices_variable(&spec.name));
+        Use { spec, variable, place, text }
+    };
+    let own = new_use(policy.spec(), settings.name_place.clone(), own_text(settings));
     let rules = settings.rules.iter().map(|FileRule { rule, place }| {
+        let text = format!("in the rule at {place} ({})", policy.model);
         // The number of the rule is not compared.
-        (rule.spec(policy, 0), Origin::File(place.clone()))
+        new_use(rule.spec(policy, 0), Some(place.clone()), text)
     });
-    let has_variable = !policy.container.omit_environment_hints;
-    std::iter::once(own).chain(rules).map(move |(spec, origin)| Use {
-        variable: has_variable.then(|| visible_devices_variable(&spec.name)),
-        model: policy.model,
-        spec,
-        origin,
-    })
+    std::iter::once(own).chain(rules).collect()
+}
+
+/// The resource of the driver model in words, with the file or variable that sets its name.
+fn own_text(settings: &ModelSettings) -> String {
+    let model = settings.policy.model;
+    match (&settings.name_variable, &settings.name_place) {
+        (Some(name), _) => format!("as the resource of {model} (variable {name})"),
+        (None, Some(place)) => format!("as the resource of {model} ({place})"),
+        (None, None) => format!("as the resource of {model}"),
+    }
 }
 
 /// Checks that what applies to all devices of a resource is the same for both uses.
@@ -67,9 +67,12 @@ fn check_terms(first: &Use, second: &Use) -> Result<(), ConfigError> {
     let Some(((key, ours), (_, theirs))) = both.find(|(ours, theirs)| ours != theirs) else {
         return Ok(());
     };
-    let (name, here, there) = (&second.spec.name, second.text(), first.text());
-    let what = format!("the resource `{name}` has {key} {ours} {here} and {theirs} {there}");
-    Err(error_at(&second.origin, what, "use two names, or set the key to the same value for both"))
+    let what = format!(
+        "the resource `{}` has {key} {ours} {} and {theirs} {}",
+        second.spec.name, second.text, first.text
+    );
+    let hint = "use two names, or set the key to the same value for both";
+    Err(ConfigError::at(second.place.as_ref(), what, hint))
 }
 
 /// What applies to all devices of a resource, with the key of each value.
@@ -88,12 +91,13 @@ fn same_variable(first: &Use, second: &Use) -> ConfigError {
     let what = format!(
         "the resources `{}` ({}) and `{}` ({}) have the same variable {}",
         first.spec.name,
-        first.text(),
+        first.text,
         second.spec.name,
-        second.text(),
+        second.text,
         second.variable.as_deref().unwrap_or_default()
     );
-    error_at(&second.origin, what, "use names that differ in more than case, `.`, `-`, `_` and `/`")
+    let hint = "use names that differ in more than case, `.`, `-`, `_` and `/`";
+    ConfigError::at(second.place.as_ref(), what, hint)
 }
 
 /// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
@@ -102,29 +106,15 @@ fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
     if !container.omit_environment_hints {
         return Ok(());
     }
-    let own = settings
-        .effective
-        .iter()
-        .find(|value| value.key == "visibility")
-        .filter(|_| container.visibility == Visibility::Launcher)
-        .map(|value| value.origin.clone());
-    let rule = settings
-        .rules
-        .iter()
-        .find(|r| r.rule.visibility == Some(Visibility::Launcher))
-        .map(|r| Origin::File(r.place.clone()));
-    let Some(origin) = own.or(rule) else { return Ok(()) };
+    let is_launcher = |r: &&FileRule| r.rule.visibility == Some(Visibility::Launcher);
+    let place = if container.visibility == Visibility::Launcher {
+        settings.visibility_place.as_ref()
+    } else if let Some(rule) = settings.rules.iter().find(is_launcher) {
+        Some(&rule.place)
+    } else {
+        return Ok(());
+    };
     let what = "directx-visible needs the variables that environmentHints: false omits";
-    Err(error_at(
-        &origin,
-        what.to_owned(),
-        "remove environmentHints: false, or set visibility: off",
-    ))
-}
-
-fn error_at(origin: &Origin, what: String, hint: &'static str) -> ConfigError {
-    match origin {
-        Origin::File(place) => place.error(what).with_hint(hint).into(),
-        _ => ConfigError::Conflict { what, hint },
-    }
+    let hint = "remove environmentHints: false, or set visibility: off";
+    Err(ConfigError::at(place, what.to_owned(), hint))
 }

@@ -1,85 +1,83 @@
 //! The settings of a driver model: what a configuration file, the environment and the defaults say.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
-use std::str::FromStr;
-
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DeviceName,
-    DriverModel, FileName, MultiDevice, ParseError, ResetLimit, ResourceName, RuntimeFile,
-    RuntimeMounts, SharedRequests, StorePath, Vendor, Visibility,
+    AllocationPolicy, DeviceName, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
+    SharedRequests, Visibility,
 };
 
 use crate::any_case::AnyCase;
-use crate::document::EXPECTED_MAPPING;
-use crate::origin::{Effective, Origin, Sourced};
-use crate::rules::{FileRule, RuleFile, file_rules};
-use crate::values::{
-    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS, Number,
-    Parsed, TextOr, positive, present,
-};
-use crate::{ReadError, document};
+use crate::rules::RuleFile;
+use crate::setting_types::{AtLine, Class, Integrated, List, Mounts, PerModel, Resets, Switch};
+use crate::values::{Choice, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed};
 
-/// What to write for a resource name, in a file or a variable.
-pub(crate) const RESOURCE_NAME_HINT: &str =
-    "write a domain, a slash and a name, such as example.com/gpu";
+/// The type of a value in a file.
+macro_rules! in_file {
+    ($type:ty) => { $type };
+    ($type:ty, model) => { PerModel<$type> };
+}
+
+/// What a value in a file means for a driver model.
+macro_rules! of_model {
+    ($value:expr, $model:ident) => {
+        $value
+    };
+    ($value:expr, $model:ident, model) => {
+        $value.and_then(|values| values.of($model))
+    };
+}
 
 /// Defines the settings: for each one its field, its key, its type and its default for a driver
 /// model. `docs/configuration.md` has them in this order.
+///
+/// The value of a key that is marked `per model` may be one for each driver model.
 macro_rules! settings {
-    ($($field:ident $key:literal: $type:ty = $default:expr;)*) => {
-        /// The keys of a configuration file, matched without case.
+    ($($field:ident $key:literal $(per $model:ident)?: $type:ty = $default:expr;)*) => {
+        /// What a file sets, or the environment. Its keys are those of a file, matched without
+        /// case.
         ///
         /// An empty value means unset: the earlier plugins read it so, and a list whose entries
         /// are all commented out has one.
-        #[derive(Deserialize)]
+        #[derive(Deserialize, Default)]
         #[serde(deny_unknown_fields)]
-        struct ConfigurationFile {
-            $(#[serde(rename = $key)] $field: Option<Spanned<$type>>,)*
-            resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
-        }
-
-        /// What a file or the environment sets.
-        #[derive(Clone, Default)]
         pub(crate) struct SetValues {
-            $(pub(crate) $field: Option<Sourced<$type>>,)*
+            $(#[serde(rename = $key)] pub(crate) $field: Option<in_file!($type $(, $model)?)>,)*
+            pub(crate) resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
         }
 
         /// The value of every setting.
         pub(crate) struct Settings {
-            $(pub(crate) $field: Sourced<$type>,)*
+            $(pub(crate) $field: $type,)*
         }
 
         /// The keys of a configuration file.
         pub(crate) const KEYS: &[&str] = &[$($key,)* "resources"];
 
-        impl ConfigurationFile {
-            fn values(self, file: &str) -> SetValues {
-                SetValues { $($field: self.$field.map(|value| Sourced::of_file(file, $key, value)),)* }
-            }
-        }
-
         impl SetValues {
-            /// Every setting: its value here, else in `other`, else the default for `model`.
-            pub(crate) fn or(self, other: SetValues, model: DriverModel) -> Settings {
+            /// The keys of the settings that are set.
+            pub(crate) fn keys(&self) -> Vec<&'static str> {
+                let keys = [$(self.$field.as_ref().map(|_| $key),)*];
+                keys.into_iter().flatten().collect()
+            }
+
+            /// Every setting: its value here, else in `file`, else the default for `model`.
+            pub(crate) fn or(self, file: SetValues, model: DriverModel) -> Settings {
                 Settings {
-                    $($field: self.$field.or(other.$field).unwrap_or_else(|| {
+                    $($field: {
+                        let set = self.$field.or(file.$field);
                         let default: fn(DriverModel) -> $type = $default;
-                        Sourced { value: default(model), origin: Origin::Default }
-                    }),)*
+                        of_model!(set, model $(, $model)?).unwrap_or_else(|| default(model))
+                    },)*
                 }
             }
         }
 
         impl Settings {
-            /// Every value and where it comes from.
-            pub(crate) fn effective(&self, model: DriverModel) -> Vec<Effective> {
-                vec![$(self.$field.effective(model, $key),)*]
+            /// Every setting as text, by its key.
+            pub(crate) fn texts(&self) -> Vec<(&'static str, String)> {
+                vec![$(($key, self.$field.to_string()),)*]
             }
         }
     };
@@ -96,333 +94,26 @@ settings! {
     exclude_mounts "excludeMounts": List<FileName> = |_| List(Vec::new());
     allocation_policy "allocationPolicy": Parsed<Choice<AllocationPolicy>> = |_| Parsed::default();
     multi_device "multiDevice": Parsed<Choice<MultiDevice>> = |_| Parsed::default();
-    device_class "deviceClass": DeviceClasses = DeviceClasses::default_for;
+    device_class "deviceClass" per model: Class = Class::default_for;
     shared_requests "sharedRequests": Parsed<Choice<SharedRequests>> = |_| Parsed::default();
-    rename_shared "renameShared": Switch = |_| Switch(false);
+    rename_shared "renameShared": AtLine<Switch> = |_| AtLine::nowhere(Switch(false));
     publish_numa "publishNuma": Switch = |_| Switch(false);
     removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = |_| Number(60);
     environment_hints "environmentHints": Switch = |_| Switch(true);
-    visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
+    visibility "visibility": AtLine<Parsed<Choice<Visibility>>> = |_| AtLine::nowhere(Parsed::default());
     cdi_devices "cdiDevices": Switch = |_| Switch(false);
     cordoned_devices "cordonedDevices": List<DeviceName> = |_| List(Vec::new());
     unhealthy_after_resets "unhealthyAfterResets": Resets = |_| Resets::default();
-    resource_name "resourceName": Parsed<ResourceName> = default_resource;
+    resource_name "resourceName": AtLine<Parsed<ResourceName>> = default_resource;
 }
 
 /// The default resource name of a driver model, as in the earlier plugins.
-fn default_resource(model: DriverModel) -> Parsed<ResourceName> {
+fn default_resource(model: DriverModel) -> AtLine<Parsed<ResourceName>> {
     let name = match model {
         DriverModel::Wddm => "directx.microsoft.com/display",
         DriverModel::Mcdm => "directx.microsoft.com/compute",
         DriverModel::Legacy => "microsoft.com/directx",
     };
-    Parsed(name.parse().expect("the default names are extended resource names"))
-}
-
-/// The settings and rules in one file.
-#[derive(Clone, Default)]
-pub(crate) struct FileSettings {
-    values: SetValues,
-    pub(crate) rules: Vec<FileRule>,
-    /// The files that were found before this one and are not trusted; each deserves a warning.
-    pub(crate) ignored: Vec<String>,
-}
-
-impl FileSettings {
-    pub(crate) fn with_ignored(self, ignored: Vec<String>) -> FileSettings {
-        FileSettings { ignored, ..self }
-    }
-
-    /// What the file sets for `model`.
-    pub(crate) fn values(&self, model: DriverModel) -> SetValues {
-        let mut values = self.values.clone();
-        values.device_class = values.device_class.and_then(|Sourced { value, origin }| {
-            let class = *value.0.get(&model)?;
-            Some(Sourced { value: DeviceClasses([(model, class)].into()), origin })
-        });
-        values
-    }
-}
-
-/// Reads the bytes of the file `path`.
-pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
-    let name = path.display().to_string();
-    let AnyCase(mut file): AnyCase<ConfigurationFile> =
-        document::parse(&name, bytes).map_err(|error| of_nvidia(error, &name, bytes))?;
-    let rules = file_rules(&name, file.resources.take().unwrap_or_default())?;
-    Ok(FileSettings { values: file.values(&name), rules, ignored: Vec::new() })
-}
-
-/// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
-/// instead.
-const OTHER_KEYS: [(&str, &str); 7] = [
-    (
-        "onDriverChange",
-        "onDriverChange was removed: delete the key, and cordon and drain a node before you \
-         replace its driver",
-    ),
-    ("schema", "this is an inventory: name it with --inventory"),
-    ("adapters", "this is an inventory: name it with --inventory"),
-    ("timeSlicing", "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`"),
-    ("replicas", "a key of NVIDIA's device plugin: did you mean `multitenancy`?"),
-    (
-        "failRequestsGreaterThanOne",
-        "a key of NVIDIA's device plugin: write `sharedRequests: one` for true",
-    ),
-    ("renameByDefault", "a key of NVIDIA's device plugin: write `renameShared: true` for true"),
-];
-
-/// The keys of a file of NVIDIA's device plugin.
-const NVIDIA_KEYS: [&str; 3] = ["version", "flags", "sharing"];
-
-/// Names all keys of NVIDIA's device plugin at once, if the error is about one of them.
-fn of_nvidia(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
-    let known = NVIDIA_KEYS.iter().find(|key| error.what == format!("unknown key `{key}`"));
-    let Some(first) = known.filter(|_| error.path.is_empty()) else { return advised(error) };
-    let keys = document::parse(name, bytes).map(|Entries(keys): Entries<String, IgnoredAny>| keys);
-    let found: Vec<String> = NVIDIA_KEYS
-        .iter()
-        .filter(|key| *key == first || keys.as_ref().is_ok_and(|keys| keys.contains_key(**key)))
-        .map(|key| format!("`{key}`"))
-        .collect();
-    let noun = if found.len() == 1 { "unknown key" } else { "unknown keys" };
-    let what = format!("{noun} {}: this is a file of NVIDIA's device plugin", found.join(", "));
-    ReadError { what, ..error }.with_hint(
-        "delete these keys; write `multitenancy: 4` for `replicas: 4`, `sharedRequests: one` for \
-         `failRequestsGreaterThanOne: true`, and `renameShared: true` for `renameByDefault: true`; \
-         docs/nvidia.md has an example",
-    )
-}
-
-/// Adds what to write instead, if the error is about the value of one of some keys, or about one of
-/// [`OTHER_KEYS`].
-fn advised(error: ReadError) -> ReadError {
-    for (key, hint) in OTHER_KEYS {
-        if error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`")) {
-            return error.with_hint(hint);
-        }
-    }
-    let path = error.path.to_ascii_lowercase();
-    if error.what == EXPECTED_MAPPING && path.starts_with("additionalmounts") {
-        return error.with_hint(
-            "write a vendor with a list of files, such as `nvidia: [{source: nvml.dll}]`",
-        );
-    }
-    let hint = path.rsplit(['.', '[']).find_map(|key| match key {
-        "name" | "resourcename" => Some(RESOURCE_NAME_HINT),
-        "deviceclass" => Some(
-            "write the GUID of a device interface class, such as \
-             1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
-        ),
-        "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
-        "cordoneddevices" => Some(
-            "write the ID or the location path of a device as `devices` prints it, such as \
-             PCIROOT(0)#PCI(1B00)",
-        ),
-        "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
-        "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
-        "source" => {
-            Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
-        }
-        "description" => Some(
-            r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
-        ),
-        _ => None,
-    });
-    match hint {
-        Some(hint) if error.hint.is_none() || error.what == EXPECTED_MAPPING => {
-            error.with_hint(hint)
-        }
-        _ => error,
-    }
-}
-
-/// `true` or `false`.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Switch(pub(crate) bool);
-
-/// Variables may also have the spellings of Go's `strconv.ParseBool`, which the earlier plugins
-/// used, and of YAML 1.1.
-impl FromStr for Switch {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "t" | "true" | "yes" | "on" => Ok(Switch(true)),
-            "0" | "f" | "false" | "no" | "off" => Ok(Switch(false)),
-            _ => Err("expected true or false"),
-        }
-    }
-}
-
-impl fmt::Display for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Whether integrated devices are included: `true`, `false`, or by default only on Linux.
-#[derive(Deserialize, Clone, Copy, Debug)]
-pub(crate) struct Integrated(pub(crate) Option<bool>);
-
-impl Integrated {
-    fn default_for(model: DriverModel) -> Integrated {
-        Integrated((model == DriverModel::Legacy).then_some(true))
-    }
-}
-
-impl FromStr for Integrated {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(|Switch(included)| Integrated(Some(included)))
-    }
-}
-
-impl fmt::Display for Integrated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(included) => included.fmt(f),
-            None => f.write_str("false, on Linux true"),
-        }
-    }
-}
-
-/// A list of texts.
-#[derive(Deserialize, Clone, Debug)]
-#[serde(bound = "T: FromStr<Err: fmt::Display>")]
-pub(crate) struct List<T>(pub(crate) Vec<Parsed<T>>);
-
-impl<T: fmt::Display> fmt::Display for List<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.0.iter().map(Parsed::to_string).collect();
-        write!(f, "[{}]", names.join(", "))
-    }
-}
-
-/// How many resets of a driver make a device unhealthy; by default, any number does not.
-#[derive(Deserialize, Clone, Copy, Debug, Default)]
-#[serde(from = "AnyCase<ResetsFile>")]
-pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResetsFile {
-    count: Number<1, MAX_RESETS>,
-    minutes: Number<1, MAX_RESET_MINUTES>,
-}
-
-impl From<AnyCase<ResetsFile>> for Resets {
-    fn from(AnyCase(file): AnyCase<ResetsFile>) -> Resets {
-        Resets(Some(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) }))
-    }
-}
-
-impl fmt::Display for Resets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(ResetLimit { count, minutes }) => {
-                write!(f, "{{count: {count}, minutes: {minutes}}}")
-            }
-            None => f.write_str("off"),
-        }
-    }
-}
-
-/// Additional mounts: vendor → list of files.
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(from = "Entries<Vendor, Option<Vec<AnyCase<Mount>>>>")]
-pub(crate) struct Mounts(pub(crate) AdditionalMounts);
-
-impl From<Entries<Vendor, Option<Vec<AnyCase<Mount>>>>> for Mounts {
-    fn from(file: Entries<Vendor, Option<Vec<AnyCase<Mount>>>>) -> Mounts {
-        let entries = file.0.into_iter().map(|(vendor, list)| {
-            let mounts = list.unwrap_or_default().into_iter().map(|AnyCase(Mount(mount))| mount);
-            (vendor, mounts.collect())
-        });
-        Mounts(entries.collect())
-    }
-}
-
-impl fmt::Display for Mounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mounts = self.0.iter().flat_map(|(vendor, files)| {
-            files.iter().map(move |f| format!("{vendor}: {} => {}", f.source, f.destination))
-        });
-        write!(f, "[{}]", mounts.collect::<Vec<_>>().join(", "))
-    }
-}
-
-/// One additional mount.
-#[derive(Deserialize)]
-#[serde(try_from = "MountFile")]
-struct Mount(RuntimeFile);
-
-/// The keys of a mount; without a destination the file keeps its name.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MountFile {
-    source: Parsed<StorePath>,
-    #[serde(default, deserialize_with = "present")]
-    destination: Option<Parsed<Destination>>,
-}
-
-impl TryFrom<MountFile> for Mount {
-    type Error = String;
-
-    fn try_from(file: MountFile) -> Result<Mount, String> {
-        let source = file.source.0;
-        let destination = match file.destination {
-            Some(destination) => destination.0,
-            None => source.file_name().try_into().map_err(|error: DestinationError| {
-                format!("source `{source}`: {error}; name another destination")
-            })?,
-        };
-        Ok(Mount(RuntimeFile { source, destination }))
-    }
-}
-
-/// The device classes of driver models: one GUID for all of them, or driver model → GUID.
-#[derive(Deserialize, Clone, Debug)]
-#[serde(try_from = "TextOr<Entries<DriverModel, Parsed<DeviceClass>>>")]
-pub(crate) struct DeviceClasses(BTreeMap<DriverModel, DeviceClass>);
-
-impl DeviceClasses {
-    fn default_for(model: DriverModel) -> DeviceClasses {
-        let class = DeviceClass::default_for(model);
-        DeviceClasses(class.map(|class| (model, class)).into_iter().collect())
-    }
-
-    /// The class, if these are the settings of one driver model.
-    pub(crate) fn class(&self) -> Option<DeviceClass> {
-        self.0.values().next().copied()
-    }
-}
-
-impl TryFrom<TextOr<Entries<DriverModel, Parsed<DeviceClass>>>> for DeviceClasses {
-    type Error = ParseError;
-
-    fn try_from(
-        file: TextOr<Entries<DriverModel, Parsed<DeviceClass>>>,
-    ) -> Result<Self, Self::Error> {
-        Ok(DeviceClasses(match file {
-            TextOr::Text(text) => {
-                let class = text.parse()?;
-                let all = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-                all.into_iter().map(|model| (model, class)).collect()
-            }
-            TextOr::Several(Entries(classes)) => {
-                classes.into_iter().map(|(model, Parsed(class))| (model, class)).collect()
-            }
-        }))
-    }
-}
-
-impl fmt::Display for DeviceClasses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.class() {
-            Some(class) => class.fmt(f),
-            None => f.write_str("none"),
-        }
-    }
+    let name = name.parse().expect("the default names are extended resource names");
+    AtLine::nowhere(Parsed(name))
 }

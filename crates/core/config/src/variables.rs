@@ -9,9 +9,10 @@ use std::str::FromStr;
 
 use devices::{DriverModel, RuntimeMounts};
 
+use crate::advice::RESOURCE_NAME_HINT;
 use crate::closest::closest;
-use crate::origin::{Origin, Sourced};
-use crate::settings::{RESOURCE_NAME_HINT, SetValues, Switch};
+use crate::setting_types::Switch;
+use crate::settings::SetValues;
 use crate::values::{Choice, Parsed};
 use crate::{ConfigError, Environment};
 
@@ -34,7 +35,10 @@ pub(crate) struct Variables<'a> {
     pub(crate) environment: &'a dyn Environment,
 }
 
-type Read<T> = Result<Option<Sourced<T>>, ConfigError>;
+type Read<T> = Result<Option<T>, ConfigError>;
+
+const RESOURCE_NAME: &str = "RESOURCE_NAME";
+const CONFIG_FILE: &str = "CONFIG_FILE";
 
 /// What to write for a variable that is true or false.
 const SWITCH_HINT: &str = "write true or false, or leave the variable unset";
@@ -49,20 +53,36 @@ impl Variables<'_> {
             multitenancy: self.read("MULTITENANCY", multitenancy_hint)?,
             include_integrated: self.read("INCLUDE_INTEGRATED", SWITCH_HINT)?,
             include_detachable: self.read("INCLUDE_DETACHABLE", SWITCH_HINT)?,
-            runtime_mounts: skip.filter(|skip| skip.value.0).map(|skip| Sourced {
-                value: Parsed(Choice(RuntimeMounts::Never)),
-                origin: skip.origin,
-            }),
+            runtime_mounts: skip
+                .filter(|Switch(skip)| *skip)
+                .map(|_| Parsed(Choice(RuntimeMounts::Never))),
             visibility: self
                 .read("VISIBILITY", "write off or launcher, or leave the variable unset")?,
-            resource_name: self.read("RESOURCE_NAME", RESOURCE_NAME_HINT)?,
+            resource_name: self.read(RESOURCE_NAME, RESOURCE_NAME_HINT)?,
             ..SetValues::default()
         })
     }
 
+    /// The variable that sets the resource's name.
+    pub(crate) fn resource_name(&self) -> String {
+        self.name(RESOURCE_NAME)
+    }
+
+    /// The variables that are set, except the one that names the file.
+    pub(crate) fn names_of_set(&self) -> Vec<String> {
+        let is_set = |name: &String| {
+            let value = self.environment.variable(name);
+            value.is_some_and(|value| !value.to_string_lossy().trim().is_empty())
+        };
+        variables_of(self.model)
+            .filter(|name| !name.ends_with(CONFIG_FILE))
+            .filter(is_set)
+            .collect()
+    }
+
     pub(crate) fn config_file(&self) -> Read<PathBuf> {
         let hint = r"write an absolute path, such as C:\etc\directx-device-plugins\wddm.yaml";
-        variable(self.environment, self.name("CONFIG_FILE"), hint, |text| {
+        variable(self.environment, self.name(CONFIG_FILE), hint, |text| {
             if is_absolute(text) {
                 Ok(PathBuf::from(text))
             } else {
@@ -74,7 +94,7 @@ impl Variables<'_> {
     /// An error about `CONFIG_FILE`, whose value was `path`.
     pub(crate) fn bad_config_file(&self, path: &Path, what: String) -> ConfigError {
         ConfigError::Variable {
-            name: self.name("CONFIG_FILE"),
+            name: self.name(CONFIG_FILE),
             value: path.display().to_string(),
             what,
             hint: "name an existing, readable file, or leave the variable unset",
@@ -106,7 +126,8 @@ pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
 
 /// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
 pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
-    let known: Vec<String> = known_variables().collect();
+    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
+    let known: Vec<String> = models.into_iter().flat_map(variables_of).collect();
     let mut names = environment.variable_names();
     names.sort();
     names
@@ -126,15 +147,13 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
         .collect()
 }
 
-fn known_variables() -> impl Iterator<Item = String> {
-    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-    VARIABLES.into_iter().flat_map(move |name| {
-        let per_model = name.contains("{MODEL}");
-        models
-            .into_iter()
-            .filter(move |model| per_model || *model == DriverModel::Legacy)
-            .map(move |model| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
-    })
+/// The variables of a driver model.
+fn variables_of(model: DriverModel) -> impl Iterator<Item = String> {
+    let is_legacy = model == DriverModel::Legacy;
+    VARIABLES
+        .into_iter()
+        .filter(move |name| name.contains("{MODEL}") || is_legacy)
+        .map(move |name| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
 }
 
 fn variable<T>(
@@ -150,7 +169,7 @@ fn variable<T>(
         None => Err("the value is not Unicode text".to_owned()),
     };
     match parsed {
-        Ok(value) => Ok(Some(Sourced { value, origin: Origin::Variable(name) })),
+        Ok(value) => Ok(Some(value)),
         Err(what) => {
             let value = value.to_string_lossy().into_owned();
             Err(ConfigError::Variable { name, value, what, hint })

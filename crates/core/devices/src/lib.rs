@@ -29,9 +29,7 @@ pub use plan::mounts::{
     NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use plan::preferred_allocation::preferred_allocation;
-pub use plan::{
-    DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, contents, plan, takes_location_paths,
-};
+pub use plan::{DeviceGrant, Plan, PlanError, contents, plan, takes_location_paths};
 pub use read::adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
@@ -56,7 +54,6 @@ pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyRe
 pub use select::model::{DriverModel, Vendor};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use select::selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
-pub use set::allocated_drivers::{AllocatedDrivers, OutdatedReplica, is_driver_replaced};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };

@@ -258,8 +258,8 @@ fn check_location_path(
     }
 }
 
-/// The health of a device of this policy. The cordon of a device that has a problem is its reason: an
-/// administrator already takes care of it.
+/// The health of a device of this policy. The cordon of a device that has a problem is its reason:
+/// an administrator already takes care of it.
 fn health(
     device: &Device,
     policy: &ModelPolicy,
@@ -316,7 +316,8 @@ impl DeviceMatch {
     /// Whether a device of driver model `model` meets every condition.
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
-        let (hardware, location) = (device.hardware_id, device.location_path.as_ref());
+        let hardware = device.hardware_id;
+        let location = device.location_path.as_ref();
         self.vendor.is_none_or(|vendor| vendor == device.vendor)
             && self.model.is_none_or(|wanted| wanted == model)
             && self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))

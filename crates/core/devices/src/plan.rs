@@ -1,6 +1,7 @@
 //! Plans what one container gets for the device IDs that the kubelet allocates to it.
 //!
-//! A plan has one device entry, mounts and environment variables, and the reason for every decision.
+//! A plan has one device entry, mounts and environment variables, and the reason for every
+//! decision.
 
 pub(crate) mod container_contents;
 pub(crate) mod dxg;
@@ -18,14 +19,12 @@ use crate::plan::mounts::{MountPlan, resolve};
 use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
 use crate::text::printable::printable;
 use crate::{
-    Device, DeviceClass, DriverModel, HcsSchema, HostFacts, LocationPath, ModelPolicy, MultiDevice,
+    Device, DeviceClass, DriverModel, HostBuild, HostFacts, LocationPath, ModelPolicy, MultiDevice,
     Platform, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
 };
 
-/// The first HCS schema that can assign one device to a container by location path.
-pub const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
-
-/// The first build with that schema (version 1903), for hosts whose schemas are unknown.
+/// The first build that can assign one device to a container by location path: version 1903, whose
+/// Host Compute Service has schema 2.2.
 const LOCATION_PATH_BUILD: u32 = 18_362;
 
 /// What a container gets.
@@ -164,15 +163,11 @@ pub fn contents<'a>(
     Ok(Request::read(resource, ids)?.contents(host, exists, &mut Vec::new()))
 }
 
-/// Whether HCS on this host supports `vpci-location-path`. A host about which nothing
-/// is known counts as supporting it, because every supported Windows except Server
-/// 2019 does.
+/// Whether this Windows build supports `vpci-location-path`. An unknown one counts as
+/// supporting it, because every supported Windows except Server 2019 does.
 #[must_use]
-pub fn takes_location_paths(host: &HostFacts) -> bool {
-    if !host.hcs_schemas.is_empty() {
-        return host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA);
-    }
-    host.build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
+pub fn takes_location_paths(build: Option<HostBuild>) -> bool {
+    build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
 }
 
 /// The requested replicas, by device in the order of the advertised list: the
@@ -280,7 +275,7 @@ fn grant(
     }
     if let [entry] = entries {
         let device = &entry.device;
-        if takes_location_paths(host) {
+        if takes_location_paths(host.build) {
             let path = device.location_path.clone().map(DeviceGrant::Location);
             return path.ok_or_else(|| PlanError::NoLocationPath(device.id.clone()));
         }

@@ -1,6 +1,5 @@
 //! The device set: what is advertised at one moment.
 
-pub(crate) mod allocated_drivers;
 pub(crate) mod device_set;
 pub(crate) mod held_devices;
 pub(crate) mod reset_history;

@@ -65,7 +65,8 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     for listed in host.adapters() {
-        let (luid, mut notes) = (listed.0, Vec::new());
+        let luid = listed.0;
+        let mut notes = Vec::new();
         let read = adapter(host, inside_container, listed, devices.remove(&luid), &mut notes);
         let (effect, notes) = match read {
             Ok(adapter) => {
@@ -157,8 +158,8 @@ fn copy_to_vm(
     Ok(read)
 }
 
-/// The driver's folder: from the graphics kernel, or else from the user-mode drivers in the driver key.
-/// The error contains the reason of each.
+/// The driver's folder: from the graphics kernel, or else from the user-mode drivers in the driver
+/// key. The error contains the reason of each.
 fn store_folder(
     host: &impl Host,
     luid: Luid,

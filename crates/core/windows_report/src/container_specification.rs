@@ -1,5 +1,5 @@
-//! The runtime specification of a container (`config.json`) as containerd writes it, whose annotations
-//! name the container's pod.
+//! The runtime specification of a container (`config.json`) as containerd writes it, whose
+//! annotations name the container's pod.
 
 use serde::Deserialize;
 

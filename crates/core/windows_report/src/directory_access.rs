@@ -1,9 +1,9 @@
-//! Which accounts, other than Windows and the administrators, can change a file or the contents of a
-//! directory, or put another file in the place of a file.
+//! Which accounts, other than Windows and the administrators, can change a file or the contents of
+//! a directory, or put another file in the place of a file.
 //!
 //! Parses the owner and the access control list (DACL), as bytes, and returns the accounts with the
-//! rights that matter for a directory with sockets or a configuration file. The structures are those of
-//! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
+//! rights that matter for a directory with sockets or a configuration file. The structures are
+//! those of winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
 
 use std::fmt;
 use std::io;
@@ -147,8 +147,8 @@ pub fn writers(owner: &[u8], acl: Option<&[u8]>, is_file: bool) -> Option<Vec<Wr
         Some(acl) => granted(acl)?,
         None => vec![(Sid(EVERYONE.to_owned()), GENERIC_ALL)],
     };
-    // With the right to change its attributes, an empty folder or a link can be made to lead elsewhere
-    // (MS-FSA 2.1.5.10.37).
+    // With the right to change its attributes, an empty folder or a link can be made to lead
+    // elsewhere (MS-FSA 2.1.5.10.37).
     let also_writes = if is_file { FILE_APPEND_DATA } else { FILE_WRITE_ATTRIBUTES };
     let mut writers: Vec<Writer> = Vec::new();
     if !owner.is_trusted() {
@@ -221,9 +221,9 @@ pub fn sid(bytes: &[u8]) -> Option<Sid> {
     Some(Sid(numbers.join("-")))
 }
 
-/// Why a file must not decide what this process does, and how to fix it: another account than `own`,
-/// SYSTEM and Administrators may change or replace it. Checks the folders above the file, the links on
-/// the way to it, and what they lead to; `entry` returns what is at a path.
+/// Why a file must not decide what this process does, and how to fix it: another account than
+/// `own`, SYSTEM and Administrators may change or replace it. Checks the folders above the file,
+/// the links on the way to it, and what they lead to; `entry` returns what is at a path.
 ///
 /// The path is absolute, without `..`.
 ///

@@ -122,7 +122,9 @@ fn instance_id(key: &str) -> Option<String> {
     const ENUM: &str = r"\enum\";
     let start = key.to_ascii_lowercase().find(ENUM)? + ENUM.len();
     let mut parts = key[start..].split('\\').filter(|part| !part.is_empty());
-    let (enumerator, device, instance) = (parts.next()?, parts.next()?, parts.next()?);
+    let enumerator = parts.next()?;
+    let device = parts.next()?;
+    let instance = parts.next()?;
     Some(format!(r"{enumerator}\{device}\{instance}"))
 }
 

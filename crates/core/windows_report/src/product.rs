@@ -15,8 +15,8 @@ pub struct ProductSources {
 }
 
 impl ProductSources {
-    /// The product name as in `Win32_OperatingSystem.Caption`, such as `Microsoft Windows Server 2022
-    /// Datacenter`.
+    /// The product name as in `Win32_OperatingSystem.Caption`, such as `Microsoft Windows Server
+    /// 2022 Datacenter`.
     #[must_use]
     pub fn product(&self, build: u32) -> Option<String> {
         let full_name = self.product_name.as_deref()?.trim();

@@ -1,8 +1,8 @@
 //! What an adapter does: how busy it is, and its memory, temperature and clocks.
 //!
-//! [`KernelQueries`] asks the graphics kernel (D3DKMT). Every query may be unsupported or fail, which
-//! leaves only its own value empty. Statistics exist since Windows 8, the types of engines since WDDM 2.0 and
-//! performance data since WDDM 2.4, so Windows Server 2019 has all.
+//! [`KernelQueries`] asks the graphics kernel (D3DKMT). Every query may be unsupported or fail,
+//! which leaves only its own value empty. Statistics exist since Windows 8, the types of engines
+//! since WDDM 2.0 and performance data since WDDM 2.4, so Windows Server 2019 has all.
 
 use std::time::Duration;
 

@@ -61,7 +61,8 @@ impl Access {
         let [host, port] = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"].map(|name| {
             variable(name).filter(|text| !text.is_empty()).ok_or(AccessError::NoPod(name))
         });
-        let (host, port) = (host?, port?);
+        let host = host?;
+        let port = port?;
         let url = if host.contains(':') {
             format!("https://[{host}]:{port}")
         } else {
@@ -85,8 +86,8 @@ impl Access {
 
     /// The access of the current context of a kubeconfig file.
     pub fn of_kubeconfig(path: &Path) -> Result<Access, AccessError> {
-        let (config, path) = (Kubeconfig::read_from(path), path.to_owned());
-        match config.and_then(Config::try_from) {
+        let path = path.to_owned();
+        match Kubeconfig::read_from(&path).and_then(Config::try_from) {
             Ok(config) => Ok(Access { config, path }),
             Err(error) => Err(AccessError::Unusable(path, error.to_string())),
         }

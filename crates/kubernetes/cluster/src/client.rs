@@ -38,15 +38,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for `program` and the node called `node`. It connects with the first request, and needs
-    /// a tokio runtime from now on.
+    /// A client for `program` and the node called `node`. It connects with the first request. It
+    /// needs a tokio runtime from now on.
     pub fn new(access: Access, program: &'static str, node: &str) -> Result<Client, AccessError> {
         let Access { mut config, path } = access;
         config.headers.push((USER_AGENT, HeaderValue::from_static(program)));
-        let (server, node) = (config.cluster_url.to_string(), node.to_owned());
+        let server = config.cluster_url.to_string();
         let kube =
             connect(&config).map_err(|error| AccessError::Unusable(path, error.to_string()))?;
-        Ok(Client { kube, server, node, program })
+        Ok(Client { kube, server, node: node.to_owned(), program })
     }
 
     /// The same client for the node called `node`.

@@ -45,8 +45,8 @@ impl Event {
         let end = ends.take_while(|end| *end <= MAX_NOTE).last().unwrap_or(0);
         Object {
             metadata: ObjectMeta {
-                // A note cannot change, so another note is another object. A restarted program finds
-                // its object again.
+                // A note cannot change, so another note is another object. A program that restarts
+                // finds its object again.
                 name: Some(format!("{}.{hash:016x}", node.name_any())),
                 namespace: Some(NAMESPACE.to_owned()),
                 ..ObjectMeta::default()

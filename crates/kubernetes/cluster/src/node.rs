@@ -70,7 +70,8 @@ fn version(node: &Node) -> Option<u64> {
 impl Client {
     /// The names of all nodes.
     pub async fn node_names(&self) -> Result<Vec<String>, ClusterError> {
-        let (nodes, mut names) = (self.nodes(), Vec::new());
+        let nodes = self.nodes();
+        let mut names = Vec::new();
         let mut params = ListParams::default().limit(PAGE);
         loop {
             let page = self.answer("list the nodes", nodes.list_metadata(&params)).await?;
@@ -92,7 +93,8 @@ impl Client {
         &self,
         labels: &BTreeMap<String, String>,
     ) -> Result<Node, ClusterError> {
-        let (name, params) = (&self.node, self.apply());
+        let name = &self.node;
+        let params = self.apply();
         let patch = Patch::Apply(json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         }));
@@ -101,7 +103,9 @@ impl Client {
 
     /// Removes the labels of the node that this program has applied. Others stay.
     pub async fn remove_labels(&self) -> Result<Node, ClusterError> {
-        let (nodes, name, params) = (self.nodes(), &self.node, self.apply());
+        let nodes = self.nodes();
+        let name = &self.node;
+        let params = self.apply();
         let metadata = json!({"name": name});
         let patch = Patch::Apply(json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
         self.answer("remove the labels of the node", nodes.patch(name, &params, &patch)).await
@@ -121,7 +125,9 @@ impl Client {
             last_heartbeat_time: now,
             ..wanted.clone()
         };
-        let (nodes, name, params) = (self.nodes(), &self.node, self.apply());
+        let nodes = self.nodes();
+        let name = &self.node;
+        let params = self.apply();
         let patch = Patch::Apply(json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
             "status": {"conditions": [condition]},
@@ -134,13 +140,16 @@ impl Client {
     pub async fn remove_condition(&self, kind: &str) -> Result<Node, ClusterError> {
         let conditions = json!([{"type": kind, "$patch": "delete"}]);
         let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
-        let (nodes, params) = (self.nodes(), PatchParams { force: false, ..self.apply() });
+        let nodes = self.nodes();
+        let params = PatchParams { force: false, ..self.apply() };
         let request = nodes.patch_status(&self.node, &params, &patch);
         self.answer("remove the condition of the node", request).await
     }
 
-    /// Removes the taints with this key from the node, which was `node`. Taints are one value, so only
-    /// a JSON patch can leave the others alone; it is refused if they have moved since.
+    /// Removes the taints with this key from the node, which was `node` when it was read.
+    ///
+    /// Taints are one value, so only a JSON patch can leave the others alone. The server refuses
+    /// the patch if the taints have moved since.
     pub async fn remove_taint(&self, node: &Node, key: &str) -> Result<Node, ClusterError> {
         let mut steps = Vec::new();
         // The last taint is removed first, so that the others keep their positions.

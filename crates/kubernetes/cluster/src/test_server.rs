@@ -83,8 +83,8 @@ impl TestServer {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let kube = kube::Client::new(service.and_then(read_retry_after), "default");
-        let (server, node) = ("https://127.0.0.1:1/".to_owned(), NODE.to_owned());
-        Client { kube, server, node, program: "directx-feature-discovery" }
+        let server = "https://127.0.0.1:1/".to_owned();
+        Client { kube, server, node: NODE.to_owned(), program: "directx-feature-discovery" }
     }
 
     /// Changes the object of `node-1`, as another client does.
@@ -192,7 +192,8 @@ impl TestServer {
             }
             let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
             let line = format!("{}\n", json!({"type": kind, "object": now.nodes[NODE]}));
-            let (is_running, version) = (now.is_running, now.version);
+            let is_running = now.is_running;
+            let version = now.version;
             drop(now);
             let broken = || io::Error::from(io::ErrorKind::ConnectionReset);
             let event = if is_running { Ok(Bytes::from(line)) } else { Err(broken()) };

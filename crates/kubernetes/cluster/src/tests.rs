@@ -73,7 +73,8 @@ async fn an_overloaded_server_may_answer_with_plain_text() {
 #[tokio::test]
 async fn only_the_taint_with_the_key_is_removed_unless_it_has_moved() {
     let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
-    let (own, more) = (taint("own", "NoSchedule"), taint("own", "NoExecute"));
+    let own = taint("own", "NoSchedule");
+    let more = taint("own", "NoExecute");
     let other = taint("other", "NoSchedule");
     let server = TestServer::new(json!({"spec": {"taints": [own, other, more]}}));
     let client = server.client();
@@ -108,7 +109,8 @@ async fn an_event_that_repeats_is_one_object_with_a_count_also_after_a_restart()
     let server = TestServer::new(json!({}));
     server.client().report(&node(), &event("it is hot", 1)).await.unwrap();
     let [created] = &server.requests()[..] else { panic!("one request") };
-    let (body, path) = (&created.body, "/apis/events.k8s.io/v1/namespaces/default/events");
+    let body = &created.body;
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     assert_eq!(created.name, format!("POST {path}"));
     assert_eq!(body["series"], json!(null));
     assert_eq!((&body["note"], &body["type"]), (&json!("it is hot"), &json!("Warning")));
@@ -214,7 +216,8 @@ async fn an_account_that_cannot_be_used_is_an_error_with_its_folder() {
 #[tokio::test]
 async fn a_watch_returns_the_node_and_each_change_and_begins_again_after_its_end() {
     let server = TestServer::new(json!({"metadata": {"labels": {"a/b": "1"}}}));
-    let (client, mut watch) = (server.client(), NodeWatch::default());
+    let client = server.client();
+    let mut watch = NodeWatch::default();
     for value in ["1", "2", "2"] {
         let Some(WatchEvent::Added(node) | WatchEvent::Modified(node)) =
             watch.next(&client).await.unwrap()

@@ -31,8 +31,8 @@ struct Stream {
 }
 
 impl NodeWatch {
-    /// The node as it is, or its next change; `None` at the end of the watch. After that and after an
-    /// error, the next call begins another watch. Nothing is lost if this is dropped before it
+    /// The node as it is, or its next change. `None` at the end of the watch. After that and after
+    /// an error, the next call begins another watch. Nothing is lost if this is dropped before it
     /// completes, except that a connect begins again.
     pub async fn next(
         &mut self,

@@ -1,7 +1,8 @@
 //! A device plugin whose devices can break, with a readiness probe.
 //!
-//! Every file of a folder is a device, which is healthy while the file is empty. A probe connects to
-//! an address with HTTP: it gets 200 while a kubelet has the devices, and 503 otherwise.
+//! Every file of a folder is a device, which is healthy while the file is empty. A probe sends an
+//! HTTP request to an address. The answer is 200 while a kubelet has the devices, and 503
+//! otherwise.
 //!
 //! `cargo run -p device-plugin --example health FOLDER ADDRESS [DIRECTORY]`
 

@@ -1,7 +1,7 @@
 //! A device plugin with two resources, whose devices belong to NUMA nodes and have CDI names.
 //!
-//! A container runtime looks the names up in files such as `/etc/cdi/example.yaml`, which say what a
-//! container with the device needs. CDI requires Linux and Kubernetes 1.28.
+//! A container runtime looks the names up in files such as `/etc/cdi/example.yaml`. They say what
+//! a container with the device needs. CDI requires Linux and Kubernetes 1.28.
 //!
 //! `cargo run -p device-plugin --example topology [DIRECTORY]`
 
@@ -53,8 +53,8 @@ impl Resource for Cards {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    /// As many devices as possible of the node that has most of them. The kubelet's topology manager
-    /// prefers the same for all resources of a container, if a policy is configured.
+    /// As many devices as possible of the NUMA node that has most of them. The kubelet's topology
+    /// manager does the same for all resources of a container, if a policy is configured.
     async fn preferred_allocation(
         &self,
         request: PreferredRequest<'_>,

@@ -1,18 +1,14 @@
 //! A connection to a socket: the calls of a client, and closing it.
-#![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the double exports it"))]
 
 use std::error::Error as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::transport::server::Connected;
@@ -21,12 +17,11 @@ use tower::service_fn;
 
 use crate::text::error_chain;
 
-/// How many requests of a connection may be received at the same time. Each may keep a message of
-/// [`MESSAGE_LIMIT`](crate::MESSAGE_LIMIT) bytes in memory until it is complete.
-const REQUESTS: usize = 1;
+/// `:authority` of the kubelet's client since 1.26.
+const AUTHORITY: &str = "http://localhost";
 
-/// Makes calls over a connection, as a kubelet or a plugin does. Kubelets send the same authority since release 1.26. Dropping the
-/// channel closes the connection.
+/// Makes calls over a connection, as a kubelet or a plugin does. Dropping the channel closes the
+/// connection.
 ///
 /// # Errors
 /// How the connection was lost.
@@ -39,12 +34,13 @@ where
         let taken = io.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
         std::future::ready(taken)
     });
-    let connected = Endpoint::from_static("http://localhost").connect_with_connector(once).await;
+    let connected = Endpoint::from_static(AUTHORITY).connect_with_connector(once).await;
     connected.map_err(|error| error_chain(&error))
 }
 
-/// How the connection of a call was lost, if that is why it failed: only tonic's own errors have a
-/// cause. Their own text contains the internals of the cause.
+/// How the connection of a call was lost, or `None` if the peer answered with this status. Only
+/// errors of tonic itself have a source. The source is returned, because the text of such an error
+/// contains internals of the library.
 pub(crate) fn lost(status: &Status) -> Option<String> {
     status.source().map(error_chain)
 }
@@ -59,8 +55,6 @@ pub struct ClosableIo {
     // type.
     io: Box<dyn ByteStream>,
     closed: BoxFuture<'static, ()>,
-    silence: Option<(Duration, Pin<Box<Sleep>>)>,
-    requests: Arc<Semaphore>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -71,35 +65,26 @@ impl ClosableIo {
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let closed = Box::pin(close.clone().cancelled_owned());
-        let requests = Arc::new(Semaphore::new(REQUESTS));
-        ClosableIo { io: Box::new(io), closed, silence: None, requests, _permit: None }
+        ClosableIo { io: Box::new(io), closed, _permit: None }
     }
 
-    /// The stream, which keeps `permit` and also fails if the peer sends nothing for this time.
-    pub(crate) fn limited(self, permit: OwnedSemaphorePermit, silence: Duration) -> ClosableIo {
-        let silence = Some((silence, Box::pin(sleep(silence))));
-        ClosableIo { silence, _permit: Some(permit), ..self }
+    /// The stream, which keeps `permit` until it is dropped.
+    pub(crate) fn counted(self, permit: OwnedSemaphorePermit) -> ClosableIo {
+        ClosableIo { _permit: Some(permit), ..self }
     }
 
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.closed.as_mut().poll(cx).is_ready() {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        let silence = self.silence.as_mut();
-        if silence.is_some_and(|(_, ends)| ends.as_mut().poll(cx).is_ready()) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
         Ok(())
     }
 }
 
 impl Connected for ClosableIo {
-    /// Limits the requests that are received at the same time.
-    type ConnectInfo = Arc<Semaphore>;
+    type ConnectInfo = ();
 
-    fn connect_info(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.requests)
-    }
+    fn connect_info(&self) {}
 }
 
 impl AsyncRead for ClosableIo {
@@ -108,14 +93,8 @@ impl AsyncRead for ClosableIo {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
-        if read.is_ready()
-            && let Some((limit, ends)) = &mut self.silence
-        {
-            ends.as_mut().reset(Instant::now() + *limit);
-        }
         self.check(cx)?;
-        read
+        Pin::new(&mut self.io).poll_read(cx, buf)
     }
 }
 

@@ -18,8 +18,8 @@ const UNHEALTHY: &str = "Unhealthy";
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AdvertisedDevice {
-    /// Unique within the resource, and not empty. The API limits it to 63 characters, but no kubelet
-    /// up to 1.37 checks the length.
+    /// The ID, which is unique within the resource and not empty. The API limits it to 63
+    /// characters, but no kubelet up to 1.37 checks the length.
     pub id: String,
     /// Whether the device may be allocated. An unhealthy one counts towards capacity.
     pub healthy: bool,

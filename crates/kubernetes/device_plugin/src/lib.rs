@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod connection;
+pub mod connection;
 mod device_list;
 mod names;
 mod node;
@@ -15,8 +15,6 @@ mod server;
 mod service;
 pub mod status;
 mod supervisor;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod text;
 mod transport;
 pub mod unix_sockets;
@@ -44,6 +42,6 @@ pub use v1beta1::{
     Mount,
 };
 
-/// The versions whose types this crate's interface has: `watch` channels and `Instant`, and the channel
-/// of the clients in [`v1beta1`].
+/// The interface of this crate has types of these versions: `watch` channels and `Instant` of
+/// tokio, and tonic's `Channel`, over which the clients in [`v1beta1`] make their calls.
 pub use {tokio, tonic};

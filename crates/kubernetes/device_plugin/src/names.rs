@@ -58,8 +58,8 @@ const EXTENSION: &str = ".sock";
 const NAME_LENGTH: usize = 24;
 
 /// The prefix of a resource's sockets, unless [`Resource::socket_prefix`](crate::Resource) chooses
-/// another one: the part of the name behind the domain, cut if it is long, and a hash of the whole name,
-/// because the same part can follow several domains.
+/// another one. It is the part of the name after the domain, cut if it is long, and a hash of the
+/// whole name, because the same part can follow several domains.
 #[must_use]
 pub fn default_socket_prefix(resource: &str) -> String {
     let name = resource.rsplit_once('/').map_or(resource, |(_domain, name)| name);

@@ -37,8 +37,7 @@ impl<T: Transport> Node<T> {
         directory: PathBuf,
         readiness: watch::Sender<Readiness>,
     ) -> Self {
-        let (started, sockets) = (Instant::now(), Mutex::default());
-        Node { transport, started, directory, readiness, sockets }
+        Node { transport, started: Instant::now(), directory, readiness, sockets: Mutex::default() }
     }
 
     /// A path that this daemon has not used before.

@@ -25,8 +25,8 @@ pub struct DevicePlugin<T = UnixSockets, F = Pending<()>> {
 }
 
 impl DevicePlugin {
-    /// A plugin with resources that never change. `directory` is the kubelet's device plugin directory,
-    /// with the sockets of the kubelet and of its plugins: usually
+    /// A plugin with resources that never change. `directory` is the kubelet's device plugin
+    /// directory, with the sockets of the kubelet and of its plugins. It is usually
     /// [`default_device_plugin_dir`](crate::default_device_plugin_dir).
     pub fn new(directory: impl Into<PathBuf>, resources: Vec<Arc<dyn Resource>>) -> Self {
         Self::following(directory, watch::channel(Served::new(resources)).1)
@@ -45,9 +45,9 @@ impl DevicePlugin {
 }
 
 impl<T: Transport, F: Future<Output = ()>> DevicePlugin<T, F> {
-    /// Shuts the plugin down when `shutdown` completes: ends the streams, the calls and the connections,
-    /// in this order, and removes the sockets. That takes at most 1.5 seconds. Without this, the plugin
-    /// runs until its future is dropped.
+    /// Shuts the plugin down when `shutdown` completes: ends the streams, the calls and the
+    /// connections, in this order, and removes the sockets. That takes at most 1.5 seconds. Without
+    /// this, the plugin runs until its future is dropped.
     pub fn with_graceful_shutdown<G>(self, shutdown: G) -> DevicePlugin<T, G>
     where
         G: Future<Output = ()>,
@@ -72,12 +72,12 @@ impl<T: Transport, F: Future<Output = ()>> DevicePlugin<T, F> {
     ///
     /// # Errors
     /// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
-    /// not an error, nor is another daemon with the same resource: registration is retried without a
-    /// time limit.
+    /// not an error, and neither is another daemon with the same resource. The registration is
+    /// retried without a time limit.
     ///
     /// # Panics
-    /// If the transport panics. The sockets are removed before. A resource that panics in a call fails
-    /// only this call.
+    /// If the transport panics. The sockets are removed before. A resource that panics in a call
+    /// fails only this call.
     pub async fn run(self) -> Result<(), RunError> {
         let node = Node::new(self.transport, self.directory, self.readiness);
         Supervisor::new(node, self.served).run(pin!(self.shutdown)).await

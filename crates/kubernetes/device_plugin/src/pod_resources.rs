@@ -1,8 +1,10 @@
 //! Which container holds which device, from the kubelet's `PodResources` API, version v1.
 //!
 //! [`list()`] asks the kubelet once, and [`PodAttribution`] keeps its last answer for metrics: it
-//! asks only while it is read, and far less often than the kubelet allows. Kubelets on Windows
-//! have the API since 1.28. The UIDs of pods come from the Pods API, which kubelets have since 1.37.
+//! asks only while it is read, and far less often than the kubelet allows.
+//!
+//! Kubelets on Windows have the API since 1.28. The UIDs of pods come from the Pods API, which
+//! kubelets have since 1.37.
 
 mod attribution;
 mod endpoint;

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::status::{Phase, ResourceStatus, StatusReport};
 
-/// What a plugin reports in its status besides the resources, by names that it chooses. Notes make no
-/// resource less ready.
+/// What a plugin reports in its status in addition to the resources, by names that it chooses.
+/// Notes make no resource less ready.
 pub type Notes = BTreeMap<String, String>;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
@@ -17,7 +17,7 @@ pub type Notes = BTreeMap<String, String>;
 pub struct Readiness {
     /// One entry for each resource.
     pub resources: Vec<ResourceReadiness>,
-    /// What the plugin reports besides.
+    /// What the plugin reports in addition.
     pub notes: Notes,
 }
 
@@ -47,12 +47,12 @@ pub struct ResourceReadiness {
     pub phase: Phase,
     /// When the phase began.
     pub since: Instant,
-    /// The last error of the phase, with its causes, or the daemon that the resource waits for. Empty
-    /// if there was none.
+    /// The last error of the phase, with its causes, or the daemon that the resource waits for.
+    /// Empty if there was none.
     pub last_error: String,
     /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
     pub pending: Option<String>,
-    /// How many registrations a kubelet accepted, by cause; the causes are words such as
+    /// How many registrations a kubelet accepted, by cause. The causes are words such as
     /// `startup` and `kubelet_replaced`.
     pub registrations: BTreeMap<&'static str, u64>,
 }

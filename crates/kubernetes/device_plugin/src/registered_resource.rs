@@ -4,14 +4,15 @@
 //! releases 1.26 to 1.37):
 //! - A registration lasts exactly as long as the `ListAndWatch` stream that the kubelet opened
 //!   for it. When the stream ends, for any reason, the kubelet forgets the plugin.
-//! - Up to 1.36, a stream that ends also removes whatever is registered under the same name
-//!   by then. So the streams of an old socket end *before* a new socket is registered.
+//! - Up to 1.36, when a stream ends, the kubelet also removes whatever is registered under the
+//!   same name by then. So the streams of an old socket end *before* a new socket is registered.
 //! - From 1.37 on, the kubelet refuses a socket that is still connected. So a socket that may
 //!   have been registered is never registered again.
 //!
 //! Only the daemon that has the lock of the resource registers it.
 
 mod checks;
+mod reason;
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -26,6 +27,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::reason::NewSocketReason;
 use crate::names::KUBELET_SOCKET;
 use crate::node::{Node, SocketFile};
 use crate::readiness::ResourceReadiness;
@@ -38,12 +40,12 @@ use crate::status::Phase;
 use crate::text::{error_chain, printable};
 use crate::transport::{Identity, Transport};
 
-/// How often the sockets and the lock are checked while the resource is registered. No notification
-/// for a deleted file works the same way on all operating systems.
+/// How often the sockets and the lock are checked while the resource is registered. No
+/// notification for a deleted file works the same way on all operating systems.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often they are checked otherwise: often enough to register within 0.3 seconds after a kubelet
-/// starts.
+/// How often the sockets and the lock are checked while the resource is not registered. At this
+/// interval, the resource is registered within 0.3 seconds after a kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How long a kubelet may take between accepting a registration and calling `ListAndWatch`.
@@ -51,44 +53,26 @@ const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 const STREAM_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long to wait after a kubelet closed a connection before registering again. The kubelet
-/// handles the disconnect right after the close, under the name of the resource, whatever is
-/// registered by then.
+/// handles the disconnect right after it closes the connection, and then removes whatever is
+/// registered under the name of the resource.
 const DISCONNECT_DELAY: Duration = Duration::from_millis(50);
 
-/// How long a stream must have lived for its end to count as a new event and not as one more
-/// failure. A kubelet ends the stream of a plugin when another plugin registers the same resource,
-/// which that one may do as often as this one does.
+/// How long a stream must have lived for its end to count as a new event, and not as one more
+/// failure in a row. When two plugins register the same resource, the kubelet ends the stream of
+/// one each time that the other registers, so both streams are short.
 const STABLE_AFTER: Duration = Duration::from_mins(1);
 
-/// After so many short streams in a row, another plugin is to be suspected.
+/// After so many short streams in a row, the log warns that another plugin may register the
+/// resource.
 const SUSPICIOUS_ENDS: u32 = 5;
 
-/// What to do then. Retries continue after growing delays.
+/// The hint of that warning.
 const OTHER_PLUGIN_HINT: &str =
     "run only one device plugin for the resource, and read the kubelet's log";
 
 /// What an administrator can do if a socket's directory does not exist.
 const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
     check that the plugin is configured with the same directory";
-
-/// Why a resource needs another socket: the label of a metric.
-type Reason = &'static str;
-
-/// Another daemon took the lock after its file had been removed.
-const LOCK_LOST: Reason = "lock_lost";
-/// The resource has no socket yet.
-const STARTUP: Reason = "startup";
-/// The socket was deleted or replaced.
-const SOCKET_LOST: Reason = "socket_lost";
-/// The kubelet's socket is not the one that the resource was registered with.
-const KUBELET_REPLACED: Reason = "kubelet_replaced";
-/// The kubelet closed the `ListAndWatch` stream.
-const STREAM_ENDED: Reason = "stream_ended";
-/// The kubelet accepted the registration and did not call `ListAndWatch`.
-const NO_STREAM: Reason = "no_stream";
-/// The kubelet refused the registration or did not answer. It may have connected to the socket
-/// anyway, and must not be asked to connect to it twice.
-const REGISTRATION_FAILED: Reason = "registration_failed";
 
 /// Serves a resource and keeps it registered until `close` is cancelled. Returns its name when the
 /// kubelet has handled the end.
@@ -110,18 +94,20 @@ struct RegisteredResource<T: Transport> {
     state: ResourceReadiness,
     lock: Option<T::Lock>,
     socket: Option<Socket<T>>,
-    /// The servers of the socket and of earlier ones whose connections have not ended yet.
+    /// The servers of the socket, and of earlier sockets whose connections have not ended yet.
     servers: JoinSet<()>,
-    /// Remove the sockets that other processes left behind.
+    /// Tasks that remove the sockets that other processes left behind.
     sweeps: JoinSet<()>,
-    /// The kubelet that was sent the last `Register` call, until its socket disappears.
+    /// The socket of the kubelet that was sent the last `Register` call, until it disappears.
     kubelet: Option<Identity>,
-    /// Whether the kubelet has registered the socket, or is asked to.
-    is_linked: bool,
-    /// When the same kubelet may be sent the next `Register` call.
+    /// Whether a kubelet has registered the present socket, or may do so because the answer to
+    /// its `Register` call has not arrived.
+    kubelet_may_hold_stream: bool,
+    /// When the kubelet that was sent the last `Register` call may be sent another one.
     retry_at: Instant,
-    /// When any kubelet may be sent one.
-    registers_from: Instant,
+    /// When the kubelet has handled the end of another daemon that served the resource. No
+    /// kubelet is sent a `Register` call before.
+    handover_ends: Instant,
     delays: ExponentialBackoff,
     /// How many streams of the same kubelet in a row ended early.
     short_streams: u32,
@@ -133,11 +119,12 @@ struct RegisteredResource<T: Transport> {
 /// A bound socket. Dropping it ends its streams, then its calls, then its connections.
 struct Socket<T: Transport> {
     file: Arc<SocketFile<T>>,
-    reason: Reason,
+    reason: NewSocketReason,
     /// The kubelet's stream.
     stream: watch::Sender<KubeletStream>,
-    /// Whether a kubelet may have registered the socket.
-    is_used: bool,
+    /// Whether a `Register` call with this socket failed although the kubelet may have registered
+    /// it. Such a socket is never registered again.
+    may_be_registered: bool,
     _close: DropGuard,
 }
 
@@ -160,9 +147,9 @@ impl<T: Transport> RegisteredResource<T> {
             servers: JoinSet::new(),
             sweeps: JoinSet::new(),
             kubelet: None,
-            is_linked: false,
+            kubelet_may_hold_stream: false,
             retry_at: now,
-            registers_from: now,
+            handover_ends: now,
             delays: delays(),
             short_streams: 0,
             absent_since: None,
@@ -171,7 +158,7 @@ impl<T: Transport> RegisteredResource<T> {
     }
 
     async fn serve(&mut self) -> Infallible {
-        let mut reason = STARTUP;
+        let mut reason = NewSocketReason::Startup;
         loop {
             let stream = self.bind(reason).await;
             reason = match self.follow(stream).await {
@@ -192,7 +179,7 @@ impl<T: Transport> RegisteredResource<T> {
     }
 
     /// Binds a socket that replaces the present one, which stays until that succeeds.
-    async fn bind(&mut self, reason: Reason) -> watch::Receiver<KubeletStream> {
+    async fn bind(&mut self, reason: NewSocketReason) -> watch::Receiver<KubeletStream> {
         loop {
             let path = self.node.new_path(&self.resource.socket_prefix());
             let error = match self.node.bind(path.clone()) {
@@ -203,7 +190,8 @@ impl<T: Transport> RegisteredResource<T> {
             let text = format!("cannot create a plugin socket in `{directory}`: {error}");
             if self.log_limiter.should_log(&text, Instant::now()) {
                 let hint = (error.kind() == ErrorKind::NotFound).then_some(MISSING_DIRECTORY);
-                let (resource, socket) = (self.resource.name(), path.display());
+                let resource = self.resource.name();
+                let socket = path.display();
                 tracing::warn!(resource, %socket, %error, hint, "cannot listen on plugin socket");
             }
             if !self.has_stream() {
@@ -217,17 +205,20 @@ impl<T: Transport> RegisteredResource<T> {
         &mut self,
         file: SocketFile<T>,
         listener: T::Listener,
-        reason: Reason,
+        reason: NewSocketReason,
     ) -> watch::Receiver<KubeletStream> {
-        let (resource, socket) = (self.resource.name(), file.path().display());
-        if matches!(reason, REGISTRATION_FAILED | NO_STREAM) {
+        let resource = self.resource.name();
+        let socket = file.path().display();
+        let text = reason.as_str();
+        if matches!(reason, NewSocketReason::RegistrationFailed | NewSocketReason::NoStream) {
             // The level is DEBUG, because the line repeats with every retry, and the failure itself
             // was logged.
-            tracing::debug!(resource, %socket, reason, "listening on plugin socket");
+            tracing::debug!(resource, %socket, reason = text, "listening on plugin socket");
         } else {
-            tracing::info!(resource, %socket, reason, "listening on plugin socket");
+            tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
         }
-        let (close, file) = (CancellationToken::new(), Arc::new(file));
+        let file = Arc::new(file);
+        let close = CancellationToken::new();
         let (stream, followed) = watch::channel(KubeletStream::Unexpected);
         let service = Service {
             resource: Arc::clone(&self.resource),
@@ -241,25 +232,30 @@ impl<T: Transport> RegisteredResource<T> {
             serving.await;
             drop(served);
         });
-        self.socket =
-            Some(Socket { file, reason, stream, is_used: false, _close: close.drop_guard() });
-        self.is_linked = false;
+        self.socket = Some(Socket {
+            file,
+            reason,
+            stream,
+            may_be_registered: false,
+            _close: close.drop_guard(),
+        });
+        self.kubelet_may_hold_stream = false;
         self.wait_for_kubelet(None);
         followed
     }
 
-    /// Registers the socket and follows the kubelet's stream, until there is a reason for another
+    /// Registers the socket and follows the kubelet's stream. Returns why the resource needs a new
     /// socket.
     async fn follow(
         &mut self,
         mut stream: watch::Receiver<KubeletStream>,
-    ) -> Result<Infallible, Reason> {
+    ) -> Result<Infallible, NewSocketReason> {
         loop {
             let is_registered = tokio::select! {
                 biased;
-                // The kubelet registered the socket after it was no longer waited for.
-                () = reached(&mut stream, KubeletStream::Open) => true,
-                kubelet = self.registrable() => self.register(kubelet?).await?,
+                // An earlier `Register` call timed out, and the kubelet completed it later.
+                () = stream_is_at_least(&mut stream, KubeletStream::Open) => true,
+                kubelet = self.registration_due() => self.register(kubelet?).await?,
             };
             if is_registered {
                 return self.follow_stream(stream).await;
@@ -267,107 +263,119 @@ impl<T: Transport> RegisteredResource<T> {
         }
     }
 
-    /// Waits until a kubelet may be sent a `Register` call.
-    async fn registrable(&mut self) -> Result<Identity, Reason> {
+    /// Waits until a kubelet may be sent a `Register` call. Returns the kubelet's socket.
+    async fn registration_due(&mut self) -> Result<Identity, NewSocketReason> {
         loop {
-            let (found, now) = (self.check()?, Instant::now());
+            let found = self.check()?;
+            let now = Instant::now();
             if let Some(kubelet) = found
                 && self.lock.is_some()
-                && now >= self.registers_from
+                && now >= self.handover_ends
             {
                 let is_retry = self.kubelet.is_some_and(|known| known.is_same_file(&kubelet));
                 // The same kubelet must first handle the ends of the earlier streams.
-                let is_due = now >= self.retry_at && self.servers.len() == 1;
-                if !is_retry || is_due {
+                let may_retry = now >= self.retry_at && self.servers.len() == 1;
+                if !is_retry || may_retry {
                     return Ok(kubelet);
                 }
             }
-            self.pause().await;
+            self.next_check().await;
         }
     }
 
     /// Sends a `Register` call. Returns whether the kubelet has registered the socket.
-    async fn register(&mut self, kubelet: Identity) -> Result<bool, Reason> {
-        let Some(socket) = self.socket.as_mut().filter(|socket| !socket.is_used) else {
-            return Err(REGISTRATION_FAILED);
+    async fn register(&mut self, kubelet: Identity) -> Result<bool, NewSocketReason> {
+        let Some(socket) = self.socket.as_mut().filter(|socket| !socket.may_be_registered) else {
+            return Err(NewSocketReason::RegistrationFailed);
         };
         socket.stream.send_replace(KubeletStream::Expected);
-        let (name, file_name) = (self.resource.name().to_owned(), socket.file.name());
+        let name = self.resource.name().to_owned();
+        let file_name = socket.file.name();
         if self.kubelet.is_none_or(|known| !known.is_same_file(&kubelet)) {
             self.delays = delays();
             self.short_streams = 0;
         }
         self.kubelet = Some(kubelet);
-        self.is_linked = true;
+        self.kubelet_may_hold_stream = true;
         tracing::debug!(resource = name, socket = file_name, "registering with kubelet");
         let path = self.node.directory.join(KUBELET_SOCKET);
-        let (transport, options) = (self.node.transport.clone(), self.resource.options());
-        let call = register(transport, path, name, file_name.clone(), options);
-        let answer = self.until(call).await?;
+        let transport = self.node.transport.clone();
+        let call = register(transport, path, name, file_name.clone(), self.resource.options());
+        let answer = self.unless_socket_must_change(call).await?;
         let Err(error) = answer else {
             let resource = self.resource.name();
             tracing::info!(resource, socket = file_name, "registered with kubelet");
             return Ok(true);
         };
         self.registration_failed(&error);
-        // The answer does not matter: a kubelet that called `ListAndWatch` has registered the
-        // plugin.
+        // A kubelet that called `ListAndWatch` has registered the plugin, whatever it answered.
         Ok(self.has_stream())
     }
 
     fn registration_failed(&mut self, error: &RegisterError) {
         let now = Instant::now();
-        let (resource, text) = (self.resource.name(), error_chain(error));
+        let text = error_chain(error);
         if self.log_limiter.should_log(&text, now) {
-            let kubelet = self.node.directory.join(KUBELET_SOCKET);
-            let (kubelet, hint) = (kubelet.display(), error.hint());
-            tracing::warn!(resource, %kubelet, error = text, hint, "registration failed; retrying");
+            let path = self.node.directory.join(KUBELET_SOCKET);
+            tracing::warn!(
+                resource = self.resource.name(),
+                kubelet = %path.display(),
+                error = text,
+                hint = error.hint(),
+                "registration failed; retrying"
+            );
         }
         if let Some(socket) = &mut self.socket {
-            socket.is_used = error.may_have_registered();
+            socket.may_be_registered = error.may_have_registered();
             if !error.may_still_register() {
-                let (from, to) = (KubeletStream::Expected, KubeletStream::Unexpected);
-                KubeletStream::change(&socket.stream, from, to);
+                KubeletStream::change(
+                    &socket.stream,
+                    KubeletStream::Expected,
+                    KubeletStream::Unexpected,
+                );
             }
         }
         if matches!(error, RegisterError::Connect(_)) {
-            // The kubelet has ended, so its end is why it closed its streams.
+            // The kubelet closed its streams because it ended, not because of another plugin.
             self.short_streams = 0;
         }
         if !self.has_stream() {
-            self.is_linked = false;
-            self.retry_at = now + self.delay().min(error.longest_delay());
+            self.kubelet_may_hold_stream = false;
+            self.retry_at = now + self.next_delay().min(error.longest_delay());
             self.wait_for_kubelet(Some(text));
         }
     }
 
-    /// Follows the stream of a kubelet that has registered the socket.
+    /// Follows the stream of a kubelet that has registered the socket. Returns why the resource
+    /// needs a new socket.
     async fn follow_stream(
         &mut self,
         mut stream: watch::Receiver<KubeletStream>,
-    ) -> Result<Infallible, Reason> {
+    ) -> Result<Infallible, NewSocketReason> {
         let registered_at = Instant::now();
-        self.is_linked = true;
+        self.kubelet_may_hold_stream = true;
         if let Some(socket) = &self.socket {
-            *self.state.registrations.entry(socket.reason).or_default() += 1;
+            *self.state.registrations.entry(socket.reason.as_str()).or_default() += 1;
         }
         self.set_phase(Phase::Registered, None);
-        let opened = timeout(STREAM_LIMIT, reached(&mut stream, KubeletStream::Open));
-        if self.until(opened).await?.is_err() {
-            self.retry_at = Instant::now() + self.delay();
-            return Err(NO_STREAM);
+        let open = stream_is_at_least(&mut stream, KubeletStream::Open);
+        if self.unless_socket_must_change(timeout(STREAM_LIMIT, open)).await?.is_err() {
+            self.retry_at = Instant::now() + self.next_delay();
+            return Err(NewSocketReason::NoStream);
         }
-        self.until(reached(&mut stream, KubeletStream::ListDelivered)).await?;
+        let delivered = stream_is_at_least(&mut stream, KubeletStream::ListDelivered);
+        self.unless_socket_must_change(delivered).await?;
         let resource = self.resource.name();
         if *stream.borrow() == KubeletStream::ListDelivered {
             tracing::info!(resource, "kubelet received the device list");
             self.log_limiter.reset();
             self.set_phase(Phase::Ready, None);
-            self.until(reached(&mut stream, KubeletStream::Ended)).await?;
+            let ended = stream_is_at_least(&mut stream, KubeletStream::Ended);
+            self.unless_socket_must_change(ended).await?;
         }
         tracing::info!(resource = self.resource.name(), "kubelet closed the ListAndWatch stream");
         self.stream_ended(registered_at);
-        Err(STREAM_ENDED)
+        Err(NewSocketReason::StreamEnded)
     }
 
     fn stream_ended(&mut self, registered_at: Instant) {
@@ -385,12 +393,12 @@ impl<T: Transport> RegisteredResource<T> {
                 "kubelet keeps closing the ListAndWatch stream"
             );
         }
-        self.retry_at = Instant::now() + self.delay();
+        self.retry_at = Instant::now() + self.next_delay();
         self.wait_for_kubelet(Some("kubelet closed the ListAndWatch stream".to_owned()));
     }
 
-    /// The delay after one more failure.
-    fn delay(&mut self) -> Duration {
+    /// The delay after one more failure in a row.
+    fn next_delay(&mut self) -> Duration {
         self.delays.next().unwrap_or(REFUSED_DELAY)
     }
 
@@ -405,28 +413,33 @@ impl<T: Transport> RegisteredResource<T> {
         names.map(|name| printable(&name.to_string_lossy())).collect::<Vec<_>>().join(", ")
     }
 
-    /// Waits for `event`, unless there is a reason for another socket before.
-    async fn until<R>(&mut self, event: impl Future<Output = R>) -> Result<R, Reason> {
+    /// Waits for `event`, or until a check finds a reason for a new socket.
+    async fn unless_socket_must_change<R>(
+        &mut self,
+        event: impl Future<Output = R>,
+    ) -> Result<R, NewSocketReason> {
         let mut event = pin!(event);
         loop {
             self.check()?;
             tokio::select! {
                 biased;
                 result = &mut event => return Ok(result),
-                () = self.pause() => {}
+                () = self.next_check() => {}
             }
         }
     }
 
-    /// Waits until the next check is due, or a `Register` call, or until a server has ended.
-    async fn pause(&mut self) {
+    /// Waits until the next check or the next `Register` call is due, or until a server or a sweep
+    /// has ended.
+    async fn next_check(&mut self) {
         let now = Instant::now();
         let interval = match self.state.phase {
             Phase::Starting | Phase::WaitingForKubelet => UNSETTLED_CHECK_INTERVAL,
             Phase::Registered | Phase::Ready | Phase::WaitingForOtherDaemon => CHECK_INTERVAL,
         };
-        let due = [self.retry_at, self.registers_from].into_iter().filter(|at| *at > now);
-        // The checks of all resources are at the same time, so that the process wakes up once.
+        let due = [self.retry_at, self.handover_ends].into_iter().filter(|at| *at > now);
+        // All resources are checked at the same multiples of the interval since the start, so that
+        // the process wakes up once for all of them.
         let late = (now - self.node.started).as_millis() % interval.as_millis();
         let check = now + interval - Duration::from_millis(u64::try_from(late).unwrap_or_default());
         tokio::select! {
@@ -445,7 +458,8 @@ impl<T: Transport> RegisteredResource<T> {
         matches!(stream, Some(Open | ListDelivered))
     }
 
-    /// Waits for a kubelet, unless another daemon is waited for. Without an error, the last one stays.
+    /// Sets the phase of waiting for a kubelet, unless the resource waits for another daemon. The
+    /// last error stays if `error` is `None`.
     fn wait_for_kubelet(&mut self, error: Option<String>) {
         if self.state.phase != Phase::WaitingForOtherDaemon {
             self.set_phase(Phase::WaitingForKubelet, error);
@@ -454,7 +468,8 @@ impl<T: Transport> RegisteredResource<T> {
 
     fn set_phase(&mut self, phase: Phase, error: Option<String>) {
         if self.state.phase != phase {
-            (self.state.phase, self.state.since) = (phase, Instant::now());
+            self.state.phase = phase;
+            self.state.since = Instant::now();
             self.state.last_error.clear();
         }
         if let Some(error) = error {
@@ -475,12 +490,12 @@ impl<T: Transport> RegisteredResource<T> {
 }
 
 /// Completes when a stream is in this state or a later one.
-async fn reached(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStream) {
+async fn stream_is_at_least(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStream) {
     // An error means that the socket was replaced, and the future will be dropped.
     let _ = stream.wait_for(|now| *now >= state).await;
 }
 
-/// A panic in a server or a sweep ends its resource.
+/// Continues the panic of a server or a sweep in the task of its resource.
 fn check_task(ended: Result<(), JoinError>) {
     ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
 }

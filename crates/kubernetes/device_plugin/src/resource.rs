@@ -12,21 +12,26 @@ use crate::v1beta1::{ContainerAllocateResponse as ContainerResponse, DevicePlugi
 
 /// One extended resource: what a device plugin implements, with [`async_trait`], as
 /// for the services of tonic. A plugin has several resources of different types, which a native
-/// `async fn` in a trait does not allow; the price is one allocation for each call.
+/// `async fn` in a trait does not allow. The price is one allocation for each call.
 ///
-/// Calls arrive at any time, in any order and several at once, also before any list was sent. They run
-/// on the runtime that serves everything else: await what takes long, and move what blocks to
-/// [`spawn_blocking`](tokio::task::spawn_blocking). A call that takes longer than 30 seconds fails. The
-/// kubelet shows the message of an error in the pod's events.
+/// Calls arrive at any time, in any order and several at once, also before any list was sent.
+///
+/// They run on the runtime that serves everything else: await what takes long, and move what blocks
+/// to [`spawn_blocking`](tokio::task::spawn_blocking). A call that takes longer than 30 seconds
+/// fails.
+///
+/// The kubelet shows the message of an error in the pod's events.
 #[async_trait]
 pub trait Resource: Send + Sync + 'static {
-    /// The name of the extended resource, `domain/name`. [`is_extended_resource_name`] has the rules.
+    /// The name of the extended resource, `domain/name`. [`is_extended_resource_name`] has the
+    /// rules.
     ///
     /// [`is_extended_resource_name`]: crate::is_extended_resource_name
     fn name(&self) -> &str;
 
-    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. Letters,
-    /// digits, `-`, `_` and `.`. [`default_socket_prefix`], unless the plugin chooses another one.
+    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. It
+    /// may contain letters, digits, `-`, `_` and `.`. It is [`default_socket_prefix`], unless the
+    /// plugin chooses another one.
     fn socket_prefix(&self) -> Cow<'_, str> {
         default_socket_prefix(self.name()).into()
     }

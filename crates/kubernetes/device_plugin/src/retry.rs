@@ -19,16 +19,18 @@ pub(crate) const REFUSED_DELAY: Duration = Duration::from_secs(30);
 /// The interval after which the same failure is logged again.
 const LOG_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The delays after failures in a row: 0.1 s, then twice as long each time, up to [`REFUSED_DELAY`].
-/// They never end.
+/// The delays after failures in a row: 0.1 s, then twice as long each time, up to
+/// [`REFUSED_DELAY`]. They never end.
 pub(crate) fn delays() -> ExponentialBackoff {
     let delays = ExponentialBuilder::new().with_min_delay(FIRST_DELAY);
     delays.with_max_delay(REFUSED_DELAY).without_max_times().build()
 }
 
-/// Limits repeated log lines: of equal failures, it lets the first one through, and another one after
-/// each [`LOG_INTERVAL`]. A failed registration may be followed by a different failure and then be
-/// repeated, after delays of 0.1 to 30 s, so neither the last text nor a count of repetitions is enough.
+/// Limits repeated log lines: of equal failures, it lets the first one through, and another one
+/// after each [`LOG_INTERVAL`].
+///
+/// It remembers every text and not only the last one, because two different failures can alternate.
+/// It measures time and does not count, because the delays between failures are 0.1 to 30 s.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter(HashMap<String, Instant>);
 

@@ -2,17 +2,14 @@
 
 use std::future::ready;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{self, Context, Poll};
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use http::Request;
-use http_body::Frame;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
-use tokio_util::sync::{CancellationToken, PollSemaphore};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::Server;
@@ -27,33 +24,31 @@ use crate::text::error_chain;
 use crate::transport::Listener;
 use crate::v1beta1::device_plugin_server::{DevicePluginServer, SERVICE_NAME as PLUGIN};
 
-/// The connections of a socket. A kubelet opens one, `status` another one. At the limit, further
-/// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
-const CONNECTIONS: usize = 8;
+/// The connections of a socket. At the limit, further ones wait. A kubelet keeps one connection
+/// open; probes and `status` open others for a moment.
+///
+/// A client that sends incomplete requests can make a socket keep 128 MiB: 4 connections times 8
+/// calls times a message of 4 MiB.
+const CONNECTIONS: usize = 4;
 
-/// The calls at the same time on a connection, until the last byte of the response is taken; further
-/// ones wait. A kubelet makes all its calls on one connection, for several pods at the same time.
+/// The calls at the same time on a connection. A kubelet makes all its calls on one connection, for
+/// several pods at the same time.
 const CALLS: u32 = 8;
 
 /// The headers of one call, in bytes. A kubelet sends less than 1 KiB.
 const HEADER_BYTES: u32 = 8 * 1024;
 
-/// The flow-control window of each stream and each connection: the initial one of HTTP/2, which
-/// cannot be reduced. Nothing is gained by a larger one between processes of the same host.
-const WINDOW: u32 = 64 * 1024 - 1;
-
-/// How often a peer is asked whether it is there, and how long it may take to answer.
+/// How often HTTP/2 asks the peer whether it still runs.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(20);
 
-/// How long a connection may be silent. HTTP/2 asks only peers that have completed its handshake.
-const SILENCE: Duration = Duration::from_secs(50);
+/// How long the peer may take to answer before its connection is closed.
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(20);
 
 /// How long a call may take. Kubelets wait 30 s for `PreStartContainer`.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long to wait after a failed accept. It fails when file handles or memory run out, and would
-/// fail again immediately.
+/// How long to wait after a failed accept, which would fail again immediately: the process has no
+/// file handles or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a socket that was replaced waits for calls and connections to end. A shutdown has its
@@ -69,26 +64,23 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
     // The token is canceled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
-    let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
+    let resource = service.resource.name().to_owned();
+    let close = service.close.clone();
     let connections = incoming(listener, abort, resource.clone());
     let service = Arc::new(service);
     let plugin = DevicePluginServer::from_arc(Arc::clone(&service))
         .max_decoding_message_size(MESSAGE_LIMIT)
         .max_encoding_message_size(MESSAGE_LIMIT);
     let status = StatusServer::from_arc(service);
-    let services = service_fn(move |request: Request<Body>| {
-        let request = one_at_a_time(request);
-        match request.uri().path().split('/').nth(1) {
+    let services =
+        service_fn(move |request: Request<Body>| match request.uri().path().split('/').nth(1) {
             Some(PLUGIN) => plugin.clone().call(request),
             Some(STATUS) => status.clone().call(request),
             _ => Box::pin(ready(Ok(Status::unimplemented(UNKNOWN_SERVICE).into_http()))),
-        }
-    });
+        });
     let serving = Server::builder()
         .max_concurrent_streams(CALLS)
         .http2_max_header_list_size(HEADER_BYTES)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_ANSWER))
         .timeout(CALL_LIMIT)
@@ -100,36 +92,6 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
         () = async { close.cancelled().await; sleep(DRAIN_LIMIT).await } => {
             tracing::debug!(resource, "drain timed out; closed remaining connections");
         }
-    }
-}
-
-/// A request that is received after the earlier ones of its connection.
-fn one_at_a_time(request: Request<Body>) -> Request<Body> {
-    let (parts, body) = request.into_parts();
-    let limit = parts.extensions.get::<Arc<Semaphore>>().cloned();
-    let requests = PollSemaphore::new(limit.expect("every connection has one"));
-    Request::from_parts(parts, Body::new(RequestBody { body, requests, permit: None }))
-}
-
-/// A body that holds a permit from its first byte until it is dropped, before the call is handled.
-struct RequestBody {
-    body: Body,
-    requests: PollSemaphore,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
-impl http_body::Body for RequestBody {
-    type Data = <Body as http_body::Body>::Data;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
-        if self.permit.is_none() {
-            self.permit = task::ready!(self.requests.poll_acquire(cx));
-        }
-        Pin::new(&mut self.body).poll_frame(cx)
     }
 }
 
@@ -154,7 +116,7 @@ fn incoming<L: Listener>(
                     }
                 }
             };
-            let connection = ClosableIo::new(io, &abort).limited(permit, SILENCE);
+            let connection = ClosableIo::new(io, &abort).counted(permit);
             Some((Ok(connection), (listener, resource)))
         }
     })

@@ -23,19 +23,17 @@ use crate::v1beta1::{
     PreferredAllocationResponse,
 };
 
-/// How many containers a request may have. Kubelets send one.
+/// How many containers a request may have. Kubelets send one. Each container of a few bytes gets an
+/// answer with all mounts of its devices, which no limit of the library bounds.
 const CONTAINERS: usize = 16;
-
-/// How many device IDs any request may have. A kubelet can send IDs of an earlier list that was
-/// longer than the current one.
-const IDS: usize = 16 * 1024;
 
 /// The kubelet's `ListAndWatch` stream on a socket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum KubeletStream {
-    /// The next stream is that of another client.
+    /// No kubelet was asked to connect, so the next stream is that of another client.
     Unexpected,
-    /// The next stream is the kubelet's: it was sent the name of the socket, which is new.
+    /// The next stream is the kubelet's. Only the kubelet knows the name of the socket, which is
+    /// new and was sent to it.
     Expected,
     /// The kubelet called `ListAndWatch`.
     Open,
@@ -69,24 +67,23 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Checks how much a request asks for.
-    fn check(&self, containers: usize, ids: usize) -> Result<(), Status> {
-        // A preferred allocation names every device at most twice: as available, and as one that
-        // must be included.
-        let limit = IDS.max(2 * self.resource.devices().borrow().devices().len());
-        let text = if containers > CONTAINERS {
-            format!("request has more than {CONTAINERS} containers")
-        } else if ids > limit {
-            format!("request has more than {limit} device IDs")
-        } else {
+    /// Refuses a request for more containers than [`CONTAINERS`].
+    fn check_count<T>(&self, containers: &[T]) -> Result<(), Status> {
+        if containers.len() <= CONTAINERS {
             return Ok(());
-        };
+        }
+        let count = containers.len();
+        let resource = self.resource.name();
+        tracing::warn!(resource, count, "refused a request for too many containers");
+        let text = format!("request has {count} containers, at most {CONTAINERS} are supported");
         Err(Status::invalid_argument(text))
     }
 
-    /// Logs the error of a plugin and returns it. Its message may quote what a client sent.
+    /// Logs an error of the resource and returns it. Its message is escaped and shortened, because
+    /// it may quote what a client sent.
     fn refusal(&self, what: &str, ids: &[String], error: &Status) -> Status {
-        let (resource, text) = (self.resource.name(), printable(error.message()));
+        let resource = self.resource.name();
+        let text = printable(error.message());
         tracing::warn!(resource, ?ids, error = text, "{what}");
         Status::new(error.code(), text)
     }
@@ -130,10 +127,7 @@ impl DevicePlugin for Service {
         request: Request<PreferredAllocationRequest>,
     ) -> Result<Response<PreferredAllocationResponse>, Status> {
         let containers = request.into_inner().container_requests;
-        let all_ids = containers
-            .iter()
-            .map(|asked| asked.available_device_ids.len() + asked.must_include_device_ids.len());
-        self.check(containers.len(), all_ids.sum())?;
+        self.check_count(&containers)?;
         let mut container_responses = Vec::with_capacity(containers.len());
         for container in &containers {
             let size = usize::try_from(container.allocation_size).map_err(|_| {
@@ -164,8 +158,7 @@ impl DevicePlugin for Service {
         request: Request<AllocateRequest>,
     ) -> Result<Response<AllocateResponse>, Status> {
         let containers = request.into_inner().container_requests;
-        let ids = containers.iter().map(|container| container.devices_ids.len()).sum();
-        self.check(containers.len(), ids)?;
+        self.check_count(&containers)?;
         let mut container_responses = Vec::with_capacity(containers.len());
         for ContainerAllocateRequest { devices_ids: ids } in &containers {
             let allocated = self.resource.allocate(ids).await;
@@ -187,7 +180,6 @@ impl DevicePlugin for Service {
         request: Request<PreStartContainerRequest>,
     ) -> Result<Response<PreStartContainerResponse>, Status> {
         let ids = request.into_inner().devices_ids;
-        self.check(1, ids.len())?;
         let started = self.resource.pre_start(&ids).await;
         started.map_err(|error| self.refusal("PreStartContainer failed", &ids, &error))?;
         Ok(Response::new(PreStartContainerResponse {}))
@@ -209,14 +201,15 @@ struct Lists {
     devices: watch::Receiver<Arc<DeviceList>>,
     close: CancellationToken,
     sent: Option<Arc<DeviceList>>,
-    /// What becomes of the stream. For a stream that is not the kubelet's, nobody reads it.
+    /// The state of the stream. Nobody reads the state of a stream of another client.
     stream: watch::Sender<KubeletStream>,
 }
 
 impl Lists {
     async fn next(mut self) -> Option<(Result<ListAndWatchResponse, Status>, Self)> {
         if self.sent.is_some() {
-            // The server takes the list, and comes back when the peer has granted a window for it.
+            // tonic polls again only after h2 took the previous message, i.e. after flow control
+            // let it out: being polled a second time means that the kubelet has the list.
             yield_now().await;
             self.stream.send_replace(KubeletStream::ListDelivered);
         }

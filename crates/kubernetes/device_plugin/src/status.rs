@@ -1,8 +1,8 @@
 //! The status call: reports the readiness of a running plugin to a probe on the same host.
 //!
 //! Every socket of the plugin answers the call `Get` of [`SERVICE`] in addition to the kubelet's
-//! calls, with the readiness of all resources of its process. A socket is better than a status file:
-//! the file could be left over from a process that was killed.
+//! calls, with the readiness of all resources of its process. A status file would be worse than a
+//! socket, because it could be left over from a process that was killed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ pub enum StatusError {
     /// The socket does not exist, or no process listens on it.
     #[error("no process listens on the socket")]
     Absent(#[source] io::Error),
-    /// The socket may not be used, the connection was lost, or the process that listens does not know
-    /// the call: another plugin, or another version.
+    /// The socket may not be used, the connection was lost, or the process that listens does not
+    /// know the call, because it is another plugin or another version.
     #[error("cannot query plugin: {0}")]
     Failed(String),
 }
@@ -77,9 +77,11 @@ impl StatusError {
     }
 }
 
-/// The sockets in `directory` that this plugin creates for one of `prefixes`, in a fixed order:
-/// [`default_socket_prefix`](crate::default_socket_prefix) of each resource, unless the plugin chooses
-/// others. A process that was killed leaves its sockets behind.
+/// The sockets in `directory` that this plugin creates for one of `prefixes`, in a fixed order. A
+/// process that was killed leaves its sockets behind.
+///
+/// The prefixes are [`default_socket_prefix`](crate::default_socket_prefix) of each resource,
+/// unless the plugin chooses others.
 pub fn find_sockets(directory: &Path, prefixes: &[&str]) -> io::Result<Vec<PathBuf>> {
     let mut sockets = UnixSockets.list(directory)?;
     sockets.retain(|socket| prefixes.iter().any(|prefix| has_prefix(prefix, socket)));

@@ -21,8 +21,8 @@ use crate::resource::Resource;
 use crate::transport::Transport;
 use crate::unix_sockets::MAX_PATH_BYTES;
 
-/// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
-/// end, which include the start of the stop and the end of the process.
+/// How long the shutdown may take. A `HostProcess` container has five seconds to stop, which
+/// include the delivery of the signal and the end of the process.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
 /// What to do about a resource that requires `PreStartContainer` on Windows. See
@@ -30,18 +30,21 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
     it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
 
-/// A time with as many digits as any until the year 2286, in Unix milliseconds.
+/// The last time with 13 digits in Unix milliseconds, in the year 2286. The path of a socket with
+/// this time is as long as any until then.
 const LATE: u64 = 9_999_999_999_999;
 
 /// What a plugin serves. It may change while the plugin runs.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Served {
-    /// The resources, each with another name. A resource that is added is registered, and one that is
-    /// removed ends with its streams, calls and connections. The other resources keep their streams, as
-    /// long as they are the same objects. Without resources, the plugin waits for some.
+    /// The resources, each with another name. Without resources, the plugin waits for some.
+    ///
+    /// When this changes, a resource that is new is registered, and one that is missing ends with
+    /// its streams, calls and connections. The other resources keep their streams, as long as they
+    /// are the same objects.
     pub resources: Vec<Arc<dyn Resource>>,
-    /// What the status reports besides.
+    /// What the status reports in addition to the resources.
     pub notes: Notes,
 }
 
@@ -56,7 +59,8 @@ impl Served {
     pub(crate) fn check(&self, directory: &Path) -> Result<(), RunError> {
         let mut names = HashSet::new();
         for resource in &self.resources {
-            let (name, prefix) = (resource.name(), resource.socket_prefix());
+            let name = resource.name();
+            let prefix = resource.socket_prefix();
             if !is_extended_resource_name(name) {
                 return Err(RunError::InvalidName(name.to_owned()));
             }
@@ -119,8 +123,7 @@ struct Running {
 
 impl<T: Transport> Supervisor<T> {
     pub(crate) fn new(node: Node<T>, served: watch::Receiver<Served>) -> Self {
-        let (running, tasks) = (HashMap::new(), JoinSet::new());
-        Supervisor { node: Arc::new(node), served, running, tasks }
+        Supervisor { node: Arc::new(node), served, running: HashMap::new(), tasks: JoinSet::new() }
     }
 
     /// Serves the resources until `shutdown` completes. Continues the panic of a task.
@@ -154,8 +157,8 @@ impl<T: Transport> Supervisor<T> {
         }
     }
 
-    /// Runs a task for exactly the resources that are served now. A task that ends is waited for
-    /// before another one serves a resource with the same name.
+    /// Runs a task for exactly the resources that are served now. The task of a resource that was
+    /// removed must have ended before another one serves a resource with the same name.
     fn follow_served(&mut self) -> Result<(), RunError> {
         let served = self.served.borrow_and_update().clone();
         served.check(&self.node.directory)?;
@@ -170,10 +173,9 @@ impl<T: Transport> Supervisor<T> {
         for resource in served.resources {
             if !self.running.contains_key(resource.name()) {
                 if cfg!(windows) && resource.options().pre_start_required {
-                    let (resource, hint) = (resource.name(), NO_PRE_START);
                     tracing::warn!(
-                        resource,
-                        hint,
+                        resource = resource.name(),
+                        hint = NO_PRE_START,
                         "PreStartContainer may fail for every container"
                     );
                 }

@@ -13,7 +13,8 @@ pub trait Transport: Clone + Send + Sync + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     /// A socket that accepts connections.
     type Listener: Listener<Stream = Self::Stream>;
-    /// A lock that this process has. Dropping it frees the lock, and so does the end of the process.
+    /// A lock that this process has. Dropping it frees the lock, and so does the end of the
+    /// process.
     type Lock: Lock;
 
     /// Creates a socket that only the kubelet's user can connect to, and listens on it. If this
@@ -27,15 +28,17 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` if no process listens, and any other error of the operating
-    /// system.
+    /// `NotFound` or `ConnectionRefused` if no process listens, and any other error of the
+    /// operating system.
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     /// The identity of the file at `path`, or `None` if it does not exist. Two different sockets
-    /// that have the same path one after the other have different identities, with one exception: on
-    /// a Windows host on which a socket's file cannot be opened, a file that replaces a deleted one
-    /// within 15 seconds looks the same, because it gets the creation time of the deleted one
-    /// (Microsoft, "Windows NT contains file system tunneling capabilities").
+    /// that have the same path one after the other have different identities.
+    ///
+    /// There is one exception: on a Windows host on which a socket's file cannot be opened, a file
+    /// that replaces a deleted one within 15 seconds looks the same, because it gets the creation
+    /// time of the deleted one (Microsoft, "Windows NT contains file system tunneling
+    /// capabilities").
     ///
     /// # Errors
     /// Any error of the operating system, except that the path does not exist.
@@ -138,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_file_that_can_be_opened_only_sometimes_stays_the_same() {
-        let (opened, listed) = (Identity::opened([1, 70], CREATED), Identity::listed(CREATED));
+        let opened = Identity::opened([1, 70], CREATED);
+        let listed = Identity::listed(CREATED);
         assert!(opened.is_same_file(&listed) && listed.is_same_file(&opened));
         assert!(listed.is_same_file(&listed));
         let recreated = Identity::listed(LATER);

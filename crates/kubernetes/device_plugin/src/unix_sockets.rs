@@ -62,12 +62,13 @@ pub fn skips_test() -> bool {
     true
 }
 
-/// The folder of the lock files. Containers share the device plugin directory, and a kubelet that
-/// starts empties it of files (1.26) or sockets, and of no folder (`CleanupPluginDirectory`,
-/// `pkg/kubelet/cm/devicemanager/manager.go`). Whoever may read a file can lock it.
+/// The folder of the lock files, below the device plugin directory, which containers share. A
+/// kubelet that starts removes files (1.26) or sockets from the directory, but no folder
+/// (`CleanupPluginDirectory`, `pkg/kubelet/cm/devicemanager/manager.go`). Only the owner may open
+/// the folder and its files, because whoever may read a file can lock it.
 const LOCKS: &str = "locks";
 
-/// What follows if the access control list of a socket cannot be set.
+/// The hint of a warning that the access control list of a socket cannot be set.
 const UNRESTRICTED_HINT: &str = "the rights of its directory decide who may connect";
 
 /// The host's `AF_UNIX` sockets. Binding panics outside a tokio runtime with I/O enabled.
@@ -91,8 +92,12 @@ impl Transport for UnixSockets {
             error
         })?;
         if let Err(error) = &restricted {
-            let (socket, hint) = (path.display(), UNRESTRICTED_HINT);
-            tracing::warn!(%socket, %error, hint, "cannot restrict access to the plugin socket");
+            tracing::warn!(
+                socket = %path.display(),
+                %error,
+                hint = UNRESTRICTED_HINT,
+                "cannot restrict access to the plugin socket"
+            );
         }
         Ok(UnixListener { listener, restricted })
     }
@@ -198,7 +203,7 @@ fn is_in_place(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Whether the path leads to the open file, as far as this can be found out.
+/// Whether the path leads to the open file. If that cannot be found out, it counts as true.
 #[cfg(unix)]
 fn is_in_place(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
@@ -224,12 +229,12 @@ impl Lock for LockedFile {
 impl Drop for LockedFile {
     fn drop(&mut self) {
         if cfg!(windows) {
-            // Windows cannot remove the file before it is closed, nor after another daemon opened
-            // it.
+            // Windows cannot remove a file that is open, here or in another daemon.
             self.file = None;
         }
         if self.is_held() {
-            // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+            // Errors are ignored, because a file or a folder that stays does no harm. The folder
+            // may contain other locks.
             let _ = fs::remove_file(&self.path);
             let _ = self.path.parent().map(fs::remove_dir);
         }

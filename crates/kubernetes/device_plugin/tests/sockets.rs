@@ -173,7 +173,8 @@ async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
     let first = identity(&path);
     for _ in 0..3 {
         let (accepted, connected) = tokio::join!(listener.accept(), UnixSockets.connect(&path));
-        let (mut server, mut client) = (accepted.unwrap(), connected.unwrap());
+        let mut server = accepted.unwrap();
+        let mut client = connected.unwrap();
         client.write_u8(1).await.unwrap();
         assert_eq!(server.read_u8().await.unwrap(), 1);
         assert!(identity(&path).is_same_file(&first), "after a connection");

@@ -24,7 +24,8 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
 
 /// Logs what a discovery found and what it left out.
 pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
-    let (adapters, devices) = (snapshot.adapters.len(), selection.devices.len());
+    let adapters = snapshot.adapters.len();
+    let devices = selection.devices.len();
     line(format_args!("discovered {adapters} adapters, {devices} devices"));
     for text in selection.left_out(snapshot) {
         line(format_args!("{text}"));

@@ -40,7 +40,8 @@ fn cpp(compiler: &str, program: &Path) -> Option<Command> {
 #[test]
 #[ignore = "needs a C++ compiler: cargo xtask test clients"]
 fn the_cpp_client_prints_the_same_as_the_tool() {
-    let (library, folder) = (built(), tempfile::tempdir().unwrap());
+    let library = built();
+    let folder = tempfile::tempdir().unwrap();
     // C programs can use the header as well.
     let source = folder.path().join("header.c");
     fs::write(&source, "#include \"DeviceDiscovery.h\"\nextern int nothing;\n").unwrap();
@@ -68,7 +69,8 @@ fn the_cpp_client_prints_the_same_as_the_tool() {
 #[test]
 #[ignore = "needs Go: cargo xtask test clients"]
 fn clients_print_the_same_as_the_tool() {
-    let (library, folder) = (built(), tempfile::tempdir().unwrap());
+    let library = built();
+    let folder = tempfile::tempdir().unwrap();
     let dll = folder.path().join("directx-device-discovery.dll");
     fs::copy(library.join("directx_device_discovery.dll"), dll).unwrap();
     let go = folder.path().join("go-client.exe");

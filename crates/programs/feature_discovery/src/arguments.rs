@@ -45,8 +45,8 @@ pub(crate) struct CommandLine {
     /// Key of a taint to remove from the node once pods can use its devices
     #[arg(long, value_name = "KEY", conflicts_with = "print")]
     pub(crate) startup_taint: Option<String>,
-    /// The device plugin's directory for sockets, to ask which pods use a driver that was replaced, and to
-    /// name the devices that are out of service [default: the kubelet's default]
+    /// The device plugin's directory for sockets, to name the devices that are out of service
+    /// [default: the kubelet's default]
     #[arg(long, value_name = "DIR", conflicts_with = "print")]
     pub(crate) device_plugin_dir: Option<PathBuf>,
     /// Address of /metrics and /healthz, such as 127.0.0.1:9401; `:9401` for every address

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use cluster::Event;
-use daemon::status_notes::OutdatedContainer;
 use devices::report::DeviceEvent;
 use tokio::time::Instant;
 
@@ -19,8 +18,6 @@ const MAX_WAITING: usize = 64;
 
 /// The reason of the Event about a configuration that cannot be used.
 const CONFIGURATION_REJECTED: &str = "DirectXConfigurationRejected";
-/// The reason of the Event about a pod that uses a driver which was replaced.
-const DRIVER_OUTDATED: &str = "DirectXDriverOutdated";
 
 /// The Events that are still to be reported.
 pub(crate) struct EventQueue {
@@ -45,12 +42,6 @@ impl EventQueue {
     /// Adds a configuration that cannot be used.
     pub(crate) fn add_rejection(&mut self, note: String) {
         self.push(CONFIGURATION_REJECTED, "Configure", true, note);
-    }
-
-    /// Adds a container that uses a driver which was replaced.
-    pub(crate) fn add_outdated(&mut self, outdated: &OutdatedContainer) {
-        let advice = "and cordon and drain a node before you replace its driver";
-        self.push(DRIVER_OUTDATED, "Discover", true, format!("{outdated}, {advice}"));
     }
 
     fn push(&mut self, reason: &'static str, action: &'static str, is_warning: bool, note: String) {
@@ -104,4 +95,4 @@ impl EventQueue {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -5,7 +5,6 @@ mod cleanup;
 mod event_queue;
 mod monitoring;
 mod node_state;
-mod plugin_status;
 mod reporter;
 
 use std::path::Path;
@@ -19,7 +18,7 @@ use daemon::configuration::{self, ConfigReload, ReloadStatus};
 use daemon::cordon_file;
 use daemon::host::HostAccess;
 use daemon::logging::{self, LogDestination};
-use daemon::node_devices::NodeDevices;
+use daemon::node_devices::{Discovery, NodeDevices, NodeSources};
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use devices::{Catalog, DeviceSet, Moment};
@@ -54,7 +53,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         config: line.input.config.clone(),
         device_plugin_dir: line.device_plugin_dir.clone(),
     };
-    let config = configuration::read(&flags).result?;
+    let config = configuration::load(&flags)?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
@@ -72,11 +71,11 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
-        let mut devices = NodeDevices::start(catalog, host).await?;
-        let (sets, config_status) = (devices.known_sets(), reload.status());
-        devices.follow(reload);
+        let config_status = reload.status();
+        let devices = NodeDevices::start(catalog, NodeSources::start(host, reload)?).await?;
+        let sets = devices.discovery();
         tokio::select! {
-            ended = devices.run() => Err(ended),
+            ended = devices.run() => Err(ended.into()),
             never = reporter.run(sets, config_status) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
@@ -107,18 +106,22 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
     })
 }
 
-/// What the program does without a host, for one of many simulated nodes: reports devices that never
-/// change on the client's node object, until it is dropped.
+/// What the program does without a host, for one of many simulated nodes: reports devices that
+/// never change on the client's node object, until it is dropped.
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let (_config, status) = watch::channel(ReloadStatus::default());
-    let (_devices, sets) = watch::channel(Some(devices));
+    let (_devices, sets) = watch::channel(Discovery::Done(devices));
     Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
 }
 
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = command_line::read_host(line.input.inventory.as_deref())?;
-    let config = configuration::load(&line.models.driver_models, line.input.config.clone())?;
+    let config = configuration::load(&Flags {
+        driver_models: line.models.driver_models.clone(),
+        config: line.input.config.clone(),
+        device_plugin_dir: None,
+    })?;
     for notice in &config.notices {
         configuration::log_notice(notice);
     }

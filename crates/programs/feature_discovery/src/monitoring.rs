@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use command_line::Failure;
+use daemon::DaemonError;
 use daemon::metrics::{CONTENT_TYPE, Metric, labels, render};
 use daemon::monitoring::{Answer, health, page, serve_pages, text};
 use http::StatusCode;
@@ -100,10 +100,11 @@ impl Collector for Requests {
 }
 
 /// Starts to serve `/metrics`, and `/healthz` for the event loop of the caller.
-pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failure> {
+pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), DaemonError> {
     let event_loop = Handle::current();
     let answer: Answer = Arc::new(move |request| {
-        let (event_loop, requests) = (event_loop.clone(), requests.clone());
+        let event_loop = event_loop.clone();
+        let requests = requests.clone();
         Box::pin(async move {
             match request.uri().path() {
                 "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),

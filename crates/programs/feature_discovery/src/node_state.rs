@@ -48,8 +48,8 @@ impl Desired {
         cluster::condition(node, CONDITION).map(values) == Some(values(&self.condition))
     }
 
-    /// The change for this purpose that `node` needs. `startup_taint` is the key of the taint to remove
-    /// once pods can use the devices.
+    /// The change for this purpose that `node` needs. `startup_taint` is the key of the taint to
+    /// remove once pods can use the devices.
     pub(crate) fn change(
         &self,
         purpose: Purpose,

@@ -1,8 +1,8 @@
 //! Keeps the node object up to date with the devices.
 //!
-//! It follows the devices and the node object, and sends as few requests as possible. A failed request
-//! is retried after growing, random delays without limit: failures of the API server never end this
-//! program.
+//! It follows the devices and the node object, and sends as few requests as possible. A failed
+//! request is retried after growing, random delays without limit: failures of the API server never
+//! end this program.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::configuration::ReloadStatus;
 use daemon::cordon_file;
 use daemon::logging::RepeatedText;
+use daemon::node_devices::Discovery;
 use devices::DeviceSet;
 use devices::report::{DeviceEvent, device_events};
 use tokio::sync::watch;
@@ -22,7 +23,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, Desired, cordoned_devices};
-use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,8 @@ mod tests;
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long a condition stays before it changes again, also while a device flaps.
 const SETTLED: Duration = Duration::from_secs(10);
-/// How often at least the condition is written although nothing changes, so that one of a program that no
-/// longer runs can be recognized by its age.
+/// How often at least the condition is written although nothing changes, so that one of a program
+/// that no longer runs can be recognized by its age.
 const HEARTBEAT: Duration = Duration::from_mins(5);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -50,7 +50,8 @@ pub(crate) struct Reporter {
     gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     startup_taint: Option<String>,
-    /// The directory of the plugin on this node.
+    /// The directory of the plugin on this node, which gets the devices that the node's annotation
+    /// takes out of service.
     plugin: Option<PathBuf>,
     requests: Requests,
     /// What the loops share.
@@ -80,16 +81,17 @@ struct Attempts {
 }
 
 impl Reporter {
-    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices. The plugin with the directory `plugin` reports the pods that use a driver
-    /// which was replaced, and gets the devices that the node's annotation takes out of service.
+    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to
+    /// remove once pods can use the devices. The plugin with the directory `plugin` gets the
+    /// devices that the node's annotation takes out of service.
     pub(crate) fn new(
         client: Client,
         gfd_labels: bool,
         startup_taint: Option<String>,
         plugin: Option<PathBuf>,
     ) -> Reporter {
-        let (requests, state) = (Requests::new(), watch::Sender::new(State::new()));
+        let requests = Requests::new();
+        let state = watch::Sender::new(State::new());
         Reporter { client, gfd_labels, startup_taint, plugin, requests, state }
     }
 
@@ -98,11 +100,11 @@ impl Reporter {
         self.requests.clone()
     }
 
-    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says what
-    /// becomes of the configurations.
+    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says
+    /// what becomes of the configurations.
     pub(crate) async fn run(
         self,
-        sets: watch::Receiver<Option<Arc<DeviceSet>>>,
+        sets: watch::Receiver<Discovery>,
         config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
         // A loop for each, so that an answer that takes long delays nothing else.
@@ -110,7 +112,6 @@ impl Reporter {
             biased;
             never = self.follow_devices(sets) => never,
             never = self.follow_config(config_status) => never,
-            never = self.follow_plugin() => never,
             never = self.follow_node() => never,
             never = self.write_node(Purpose::Labels) => never,
             never = self.write_node(Purpose::Condition) => never,
@@ -120,13 +121,10 @@ impl Reporter {
         }
     }
 
-    async fn follow_devices(
-        &self,
-        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
-    ) -> Infallible {
+    async fn follow_devices(&self, mut sets: watch::Receiver<Discovery>) -> Infallible {
         loop {
-            let set = sets.borrow_and_update().clone();
-            if let Some(set) = set {
+            let discovery = sets.borrow_and_update().clone();
+            if let Discovery::Done(set) = discovery {
                 self.state.send_modify(|state| state.devices_changed(set, self.gfd_labels));
             }
             changed(&mut sets).await;
@@ -147,22 +145,13 @@ impl Reporter {
         }
     }
 
-    async fn follow_plugin(&self) -> Infallible {
-        let Some(directory) = &self.plugin else { return std::future::pending().await };
-        let mut plugin = PluginStatus::new(directory.clone());
-        loop {
-            for container in plugin.next().await {
-                self.state.send_modify(|state| state.events.add_outdated(&container));
-            }
-        }
-    }
-
     /// Follows the node object once there are devices.
     async fn follow_node(&self) -> Infallible {
         // The sender is in this struct.
         let _ = self.state.subscribe().wait_for(|state| state.desired.is_some()).await;
         let mut attempts = Attempts::new(Purpose::Watch, self.requests());
-        let (mut watch, mut pauses) = (NodeWatch::default(), growing(PAUSE));
+        let mut watch = NodeWatch::default();
+        let mut pauses = growing(PAUSE);
         let mut began = Instant::now();
         loop {
             let error = match watch.next(&self.client).await {
@@ -222,7 +211,8 @@ impl Reporter {
         heartbeat: Instant,
     ) -> Option<(Node, Change, Instant)> {
         let state = self.state.borrow();
-        let (node, desired) = (state.node.as_ref()?, state.desired.as_ref()?);
+        let node = state.node.as_ref()?;
+        let desired = state.desired.as_ref()?;
         let change = desired.change(attempts.purpose, node, self.startup_taint.as_deref());
         let (change, due) = match change {
             Some(change) => (change, Instant::now()),
@@ -235,8 +225,8 @@ impl Reporter {
         Some((node.clone(), change, due))
     }
 
-    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as the node
-    /// is not known.
+    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as
+    /// the node is not known.
     async fn write_cordons(&self) -> Infallible {
         let Some(directory) = &self.plugin else { return std::future::pending().await };
         let file = cordon_file::path_in(directory);
@@ -358,7 +348,8 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
         }
         Change::Condition(condition) => {
             let changed = client.apply_condition(node, condition).await?;
-            let (status, reason) = (&condition.status, condition.reason.as_deref());
+            let status = &condition.status;
+            let reason = condition.reason.as_deref();
             let before = cluster::condition(node, &condition.type_);
             if before.is_none_or(|before| before.status != condition.status) {
                 tracing::info!(status, reason, "condition set");
@@ -414,7 +405,8 @@ impl Attempts {
     fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
         self.requests.failed(self.purpose);
         self.next = Some(Instant::now() + delay);
-        let (text, hint) = (command_line::error_chain(error), error.hint());
+        let text = command_line::error_chain(error);
+        let hint = error.hint();
         if self.failures.is_due(&text) {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");
@@ -423,8 +415,8 @@ impl Attempts {
 }
 
 /// Delays of which the first is at least `first` and less than twice as long. They double up to a
-/// minute, and never end. They are random, so that the programs of a thousand nodes do not return at
-/// the same moment.
+/// minute, and never end. They are random, so that the programs of a thousand nodes do not return
+/// at the same moment.
 fn growing(first: Duration) -> ExponentialBackoff {
     let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
     delays.with_jitter().without_max_times().build()

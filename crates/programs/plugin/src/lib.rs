@@ -65,7 +65,7 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
 
 /// The definitions that parse the arguments of each program, for the reference pages.
 #[must_use]
-pub fn programs() -> Vec<clap::Command> {
-    let one_model = [DriverModel::Wddm, DriverModel::Mcdm].map(one_model_command);
-    [CommandLine::command()].into_iter().chain(one_model).collect()
+pub fn programs() -> [clap::Command; 3] {
+    let [wddm, mcdm] = [DriverModel::Wddm, DriverModel::Mcdm].map(one_model_command);
+    [CommandLine::command(), wddm, mcdm]
 }

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use command_line::Failure;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
+use command_line::{Failure, error_chain};
 use config::Flags;
+use daemon::DaemonError;
 use daemon::logging::{self, LogArguments, LogDestination};
 use daemon::monitoring;
 use daemon::run::{Daemon, Settings};
@@ -33,8 +34,8 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::parse_address)]
     listen: Option<SocketAddr>,
-    /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a socket,
-    /// or a named pipe on Windows [default: the kubelet's default]
+    /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a
+    /// socket, or a named pipe on Windows [default: the kubelet's default]
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
     /// Accepted for compatibility, without effect: a daemon waits until another one with the same
@@ -44,8 +45,8 @@ pub(crate) struct DaemonArguments {
 }
 
 impl DaemonArguments {
-    /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is printed
-    /// to standard error, and also logged where the log is a file.
+    /// Runs the daemon for `driver_models` until it receives a shutdown signal. Its failure is
+    /// printed to standard error, and also logged where the log is a file.
     pub(crate) fn run(
         self,
         logs: &LogArguments,
@@ -53,12 +54,14 @@ impl DaemonArguments {
     ) -> Result<(), Failure> {
         let log = self.log_destination();
         let _flush = logging::start(logs, &log)?;
-        self.prepare(driver_models).and_then(Daemon::run).inspect_err(|failure| {
-            if let LogDestination::File(_) = log {
-                let (error, hint) = (failure.chain(), failure.hint_text());
-                tracing::error!(error, hint, "the daemon failed");
-            }
-        })
+        let ended = self.prepare(driver_models).and_then(Daemon::run);
+        if let Err(error) = &ended
+            && let LogDestination::File(_) = log
+        {
+            let hint = error.hint();
+            tracing::error!(error = error_chain(error), hint, "the daemon failed");
+        }
+        Ok(ended?)
     }
 
     /// The paths among the options, each with its option.
@@ -81,7 +84,7 @@ impl DaemonArguments {
     }
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
-    pub(crate) fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, Failure> {
+    pub(crate) fn prepare(self, driver_models: Vec<DriverModel>) -> Result<Daemon, DaemonError> {
         Daemon::prepare(Settings {
             flags: Flags {
                 driver_models,

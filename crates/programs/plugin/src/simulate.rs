@@ -1,5 +1,5 @@
 //! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
-//! kubelet, which is [`device_plugin::testing`], and the host, which does not change.
+//! kubelet, which is [`kubelet_double`], and the host, which does not change.
 
 mod explain;
 mod host;
@@ -16,15 +16,16 @@ use clap::Args;
 use command_line::options::DriverModels;
 use command_line::verdict::print_report;
 use command_line::{Failure, OutputFormat};
+use config::Flags;
 use daemon::configuration;
 use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use device_plugin::testing::{
-    ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView,
-};
 use devices::{Catalog, Device, DeviceSet, Health, ListedDevice, ResourceName, SkipReason};
+use kubelet_double::{
+    ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
+};
 use tracing::subscriber::{self, NoSubscriber};
 
 use crate::simulate::host::{SimulatedHost, Source};
@@ -89,8 +90,11 @@ struct Simulation {
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     check_names(&arguments.pods)?;
     let host = SimulatedHost::of(arguments.inventory.as_deref(), &arguments.gpus)?;
-    let models = &arguments.models.driver_models;
-    let config = configuration::load(models, arguments.config.clone())?;
+    let config = configuration::load(&Flags {
+        driver_models: arguments.models.driver_models.clone(),
+        config: arguments.config.clone(),
+        device_plugin_dir: None,
+    })?;
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }
@@ -130,7 +134,7 @@ fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Simulation, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
-    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+    let kubelet = KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default())
         .map_err(Failure::runtime)?;
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
     let set = devices.set();

@@ -29,6 +29,6 @@ impl Host {
                 "{USE_INVENTORY}; in WSL2, `directx-device-plugin devices` lists the devices"
             )));
         }
-        command_line::read_host(self.inventory.as_deref())
+        Ok(command_line::read_host(self.inventory.as_deref())?)
     }
 }

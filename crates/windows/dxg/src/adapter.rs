@@ -154,8 +154,8 @@ impl<'a> Queries<'a> {
     }
 }
 
-/// The device of an adapter. Windows does not report its instance ID, so the ID here begins like one
-/// of Windows and ends with the PCI address: bus, device and function as hexadecimal numbers.
+/// The device of an adapter. Windows does not report its instance ID, so the ID here begins like
+/// one of Windows and ends with the PCI address: bus, device and function as hexadecimal numbers.
 fn device(ids: HardwareId, description: &str, address: &[u8; 12]) -> PnpDevice {
     let HardwareId { vendor, device, subsystem, revision } = ids;
     let [bus, slot, function] = [0, 1, 2].map(|n| number(address, n));

@@ -100,8 +100,8 @@ pub(crate) struct DxgDevice {
 }
 
 impl DxgDevice {
-    /// Opens the device file. The first open of a process makes the host create a process, which ends
-    /// when the last file is closed.
+    /// Opens the device file. The first open of a process makes the host create a process, which
+    /// ends when the last file is closed.
     #[allow(
         clippy::cast_lossless,
         clippy::cast_possible_wrap,
@@ -129,7 +129,8 @@ impl DxgDevice {
     /// compute.
     pub(crate) fn adapters(&self) -> io::Result<Vec<OpenAdapter<'_>>> {
         let mut list = [AdapterInfo::default(); MAX_ADAPTERS];
-        // The list always has the full length, because the driver checks it only after it has written.
+        // The list always has the full length, because the driver checks it only after it has
+        // written.
         let count = u32::try_from(MAX_ADAPTERS).expect("a small number");
         let adapters = list.as_mut_ptr().expose_provenance() as u64;
         let mut newer = EnumAdapters3 { filter: COMPUTE_ONLY, count, reserved: 0, adapters };
@@ -161,13 +162,14 @@ impl Drop for OpenAdapter<'_> {
 }
 
 impl OpenAdapter<'_> {
-    /// The LUID under which this virtual machine sees the adapter. On the Windows host, it has another.
+    /// The LUID under which this virtual machine sees the adapter. On the Windows host, it has
+    /// another.
     pub(crate) fn luid(&self) -> Luid {
         Luid(i64::from(self.info.luid_high) << 32 | i64::from(self.info.luid_low))
     }
 
-    /// Queries `kind` (`KMTQUERYADAPTERINFOTYPE`) into `data`, which must be as long as the structure
-    /// of the query.
+    /// Queries `kind` (`KMTQUERYADAPTERINFOTYPE`) into `data`, which must be as long as the
+    /// structure of the query.
     pub(crate) fn query(&self, kind: u32, data: &mut [u8]) -> io::Result<()> {
         let size = u32::try_from(data.len()).map_err(io::Error::other)?;
         let data = data.as_mut_ptr().expose_provenance() as u64;

@@ -43,8 +43,8 @@ pub enum OpenError {
         "Windows lends no GPU to this virtual machine; check its driver, `gpuSupport` or GPU partition"
     )]
     NoGpu,
-    /// The driver has lost its host. The text does not contain the error, because it differs between
-    /// attempts.
+    /// The driver has lost its host. The text does not contain the error, because it differs
+    /// between attempts.
     #[error(
         "the connection of {DXG_DEVICE} to the Windows host is broken; restart the virtual machine, for \
          WSL2 with `wsl --shutdown`"
@@ -146,8 +146,8 @@ impl DxgSource {
 }
 
 impl Machine {
-    /// Calls `visit` with each adapter. A connection that has lost the host is closed, so that the next
-    /// call opens it again.
+    /// Calls `visit` with each adapter. A connection that has lost the host is closed, so that the
+    /// next call opens it again.
     fn each_adapter(
         &self,
         connection: &mut Connection,
@@ -176,8 +176,8 @@ impl Machine {
         }
     }
 
-    /// The state after `before`. The kernel logs each failed query, so a folder that was not reported is
-    /// not asked for again.
+    /// The state after `before`. The kernel logs each failed query, so a folder that was not
+    /// reported is not asked for again.
     fn state(&self, connection: &Mutex<Connection>, before: Option<&State>) -> State {
         let mut state = BTreeMap::new();
         let visited = self.each_adapter(&mut lock(connection), |luid, queries| {
@@ -193,8 +193,8 @@ impl Machine {
         visited.map(|()| state).map_err(|error| error_chain(&error))
     }
 
-    /// Whether Windows lends a virtual GPU. The driver creates its file before it has one, and opening
-    /// it then fails as if the connection were broken.
+    /// Whether Windows lends a virtual GPU. The driver creates its file before it has one, and
+    /// opening it then fails as if the connection were broken.
     fn has_virtual_gpu(&self) -> bool {
         const VIRTUAL: [&str; 2] = ["PCI_ID=1414:008E", "PCI_ID=1414:008A"];
         let functions = fs::read_dir(self.root.join("sys/bus/pci/devices"));
@@ -227,8 +227,8 @@ fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
 }
 
 impl AdapterSource for DxgSource {
-    /// Adapters that were listed before and cannot be listed now are in the snapshot as unreadable, so
-    /// that their devices become unhealthy: such an error can last until the machine restarts.
+    /// Adapters that were listed before and cannot be listed now are in the snapshot as unreadable,
+    /// so that their devices become unhealthy: such an error can last until the machine restarts.
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
         match self.read() {
             Ok(snapshot) => {
@@ -260,11 +260,13 @@ impl AdapterSource for DxgSource {
     /// Calls `on_change` on separate threads.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
-        let (machine, connection) = (Arc::clone(&self.machine), Arc::clone(&self.connection));
+        let machine = Arc::clone(&self.machine);
+        let connection = Arc::clone(&self.connection);
         let mut before = machine.state(&connection, None);
         let (watch, ended) = channel();
         let (request, requests) = sync_channel(0);
-        let (interval, on_change) = (machine.interval, Arc::new(on_change));
+        let interval = machine.interval;
+        let on_change = Arc::new(on_change);
         let report = Arc::clone(&on_change);
         std::thread::Builder::new().name("dxg".to_owned()).spawn(move || {
             for () in requests {

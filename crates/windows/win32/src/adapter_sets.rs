@@ -53,8 +53,8 @@ impl AdapterSet<'_> {
         }
     }
 
-    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`, which every Windows
-    /// with `DXCore` has.
+    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`, which every
+    /// Windows with `DXCore` has.
     pub(crate) fn device_keys(&self) -> Vec<DeviceKey> {
         let AdapterSet::Kernel(adapters) = self else { return Vec::new() };
         adapters

@@ -42,8 +42,8 @@ pub enum ContainerProcessesError {
     },
 }
 
-/// Returns the processes of the container with an ID, at most as many as it is asked for. `NotFound`
-/// if the container has none on this host.
+/// Returns the processes of the container with an ID, at most as many as it is asked for.
+/// `NotFound` if the container has none on this host.
 type ProcessIds = fn(&str, usize) -> io::Result<Vec<u32>>;
 
 /// The containers of a host.

@@ -1,5 +1,5 @@
-//! Which accounts, other than Windows and the administrators, can change a file or the contents of a
-//! directory of this host, or put another file in the place of a file; and who may use programs.
+//! Which accounts, other than Windows and the administrators, can change a file or the contents of
+//! a directory of this host, or put another file in the place of a file; and who may use programs.
 
 use std::io;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub fn entry(path: &Path) -> io::Result<Entry> {
     Ok(entry)
 }
 
-/// Lets every process read and execute a file or the files of a folder, sandboxed processes included,
-/// and only administrators change them.
+/// Lets every process read and execute a file or the files of a folder, sandboxed processes
+/// included, and only administrators change them.
 ///
 /// # Errors
 /// The path does not exist, or this account may not change its access rights or owner.

@@ -1,7 +1,6 @@
 //! The schema versions of the Host Compute Service.
 //!
-//! The service exists only on Windows, and it can hang: `schemas` waits for a limited time,
-//! `wait_for_schemas` without a limit.
+//! The service exists only on Windows, and it can hang, so `schemas` waits for a limited time.
 
 #[cfg(windows)]
 use devices::HcsSchema;
@@ -24,11 +23,8 @@ pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
 }
 
 /// As [`schemas`], without a time limit: it returns when the service responds, perhaps never.
-///
-/// # Errors
-/// The service is missing, denies access, or returns an invalid response.
 #[cfg(windows)]
-pub fn wait_for_schemas() -> Result<Vec<HcsSchema>, HcsError> {
+fn wait_for_schemas() -> Result<Vec<HcsSchema>, HcsError> {
     let answer = crate::sys::hcs::service_properties()?;
     windows_report::hcs_schemas::parse(&answer).ok_or(HcsError::Unreadable(answer))
 }

@@ -233,7 +233,8 @@ mod tests {
         let driver = LOCAL_MACHINE.create(&path).unwrap();
         let key = |kind| CopyToVmKey { kind, subkey: Some("softgpukmd".to_owned()) };
         let written = driver.create(key(CopyToVmKind::Overwrite).to_string()).unwrap();
-        let (name, long) = ("n".repeat(255), vec![7_u8; 100_001]);
+        let name = "n".repeat(255);
+        let long = vec![7_u8; 100_001];
         for (name, kind, data) in [
             ("a", Type::Bytes, &long[..]),
             (&*name, Type::Other(11), &[1, 2]),

@@ -79,7 +79,9 @@ impl HostSource {
     }
 
     fn read(&self, adapters: AdapterSet<'_>) -> Result<HostSnapshot, SourceError> {
-        let (setup, system_root, on_step) = (&self.setup, &*self.system_root, &*self.on_step);
+        let setup = &self.setup;
+        let system_root = &*self.system_root;
+        let on_step = &*self.on_step;
         let host = LiveHost { adapters, setup, system_root, on_step };
         assembly::read(&host, constant_host_facts())
     }
@@ -213,7 +215,8 @@ pub fn constant_host_facts() -> HostFacts {
 /// Whether this program runs inside a container: its registry has a value that no host has; .NET
 /// and `PerfView` use it for the same purpose. A `HostProcess` container sees the registry of its
 /// host, and so counts as the host. The driver's folder does not decide: Windows names it
-/// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU (GPU-PV).
+/// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU
+/// (GPU-PV).
 fn is_inside_container() -> bool {
     let key = registry::local_machine(r"SYSTEM\CurrentControlSet\Control");
     match key.and_then(|key| registry::value(&key, "ContainerType")) {

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE, Shape};
+use crate::process::Program;
+use crate::raw_client::{Method, RawPlugin};
+use crate::sample::{Sample, microseconds};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
-use daemon_bed::{
-    Method, MinimalKubelet, Node, Program, RESOURCE, RawPlugin, Sample, Shape, microseconds,
-};
 use device_plugin::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
@@ -47,7 +49,9 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
     let list = kubelet.list(RESOURCE, shape.replicas).await?;
     let mut plugin = RawPlugin::new(list.connection);
     let mut replicas = list.healthy.iter().cycle();
-    let (mut empty, mut allocate, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut empty = Vec::new();
+    let mut allocate = Vec::new();
+    let mut ratios = Vec::new();
     // The first round is a warm-up and is not counted.
     for round in 0..=rounds {
         let mut this_round = (Vec::new(), Vec::new());
@@ -88,7 +92,8 @@ async fn time_allocate(plugin: &mut RawPlugin, replica: &str, files: usize) -> R
     let [container] = &*AllocateResponse::decode(answer)?.container_responses else {
         bail!("the answer for replica {replica} does not have exactly one container");
     };
-    let (devices, mounts) = (container.devices.len(), container.mounts.len());
+    let devices = container.devices.len();
+    let mounts = container.mounts.len();
     ensure!(
         (devices, mounts) == (1, files),
         "the answer for replica {replica} has {devices} devices and {mounts} mounts, expected 1 \

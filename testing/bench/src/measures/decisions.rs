@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::sample::milliseconds;
 use anyhow::{Context, Result};
-use daemon_bed::milliseconds;
 use devices::{
     Catalog, DeviceSet, HostSnapshot, LocationPath, Luid, Moment, PnpId, preferred_allocation,
 };

@@ -47,7 +47,8 @@ fn group(figures: &Figures) -> Result<Group> {
     let Figures { start, steady, restart, outage, .. } = figures;
     let nodes = start.requests.len();
     let pause = figures.start_pause_milliseconds;
-    let (steady_seconds, outage_seconds) = (figures.steady_seconds, figures.outage_seconds);
+    let steady_seconds = figures.steady_seconds;
+    let outage_seconds = figures.outage_seconds;
     let most = start.requests.iter().copied().max().map(f64::from);
     let requests = "requests";
     let rows = vec![

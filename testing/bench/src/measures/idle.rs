@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE};
+use crate::process::Program;
 use anyhow::Result;
-use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE};
 use tokio::time::sleep;
 
 use crate::group::{Effort, Group, Row, SHARED};
@@ -24,7 +26,8 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     };
     let mut values = Vec::new();
     for _ in 0..effort.times(4) {
-        let (start, before) = (Instant::now(), program.wake_ups());
+        let start = Instant::now();
+        let before = program.wake_ups();
         sleep(period).await;
         if let (Some(before), Some(after)) = (before, program.wake_ups()) {
             let count = u32::try_from(after - before)?;

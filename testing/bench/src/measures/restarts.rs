@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE};
+use crate::process::Program;
+use crate::sample::milliseconds;
 use anyhow::Result;
-use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use device_plugin::KUBELET_SOCKET;
 use tokio::time::sleep;
 

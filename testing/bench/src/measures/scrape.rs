@@ -5,14 +5,16 @@ use std::hint::black_box;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE};
+use crate::process::Program;
+use crate::sample::milliseconds;
 use anyhow::{Context, Result, ensure};
 use daemon::configuration::ReloadStatus;
 use daemon::metrics::{Holder, PluginMetrics, Scrape, render};
-use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
 use tokio::time::sleep;
 
@@ -50,10 +52,11 @@ async fn scrapes(program: &Path, effort: Effort) -> Result<(Vec<f64>, Vec<f64>)>
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let listen = format!("--listen={address}");
-    let program = Program::start_with(program, &node, &[&listen], Stdio::null())?;
+    let program = Program::start_with(program, &node, &[&listen])?;
     kubelet.list(RESOURCE, SHARED.replicas).await?;
     sleep(PAUSE).await;
-    let (mut cpu, mut resident) = (Vec::new(), Vec::new());
+    let mut cpu = Vec::new();
+    let mut resident = Vec::new();
     for _ in 0..effort.times(40) {
         let before = program.cpu_time();
         scrape(address)?;
@@ -90,7 +93,6 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         pod: format!("pod-of-{}", replica.id.device),
         pod_uid: Some(format!("uid-of-{}", replica.id.device)),
         container: "container".to_owned(),
-        outdated: false,
     };
     let holders: Vec<Holder> = resource.replicas().map(holder).collect();
     let metrics = PluginMetrics::default();

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, RESOURCE, Shape};
+use crate::process::Program;
+use crate::sample::milliseconds;
 use anyhow::Result;
-use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, Shape, milliseconds};
 use tokio::time::sleep;
 
 use crate::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::sample::Sample;
 use anyhow::{Context, Result, ensure};
-use daemon_bed::Sample;
 
 use crate::group::{AppliesTo, Effort, Group, Row};
 use crate::programs::WindowsPrograms;

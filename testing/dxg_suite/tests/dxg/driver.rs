@@ -166,7 +166,8 @@ fn answer(adapter: &Adapter, kind: u32) -> Option<Vec<u8>> {
         18 => adapter.driver_version?.0.to_le_bytes().to_vec(),
         31 => {
             let ids = adapter.hardware_id;
-            let (subsystem_vendor, subsystem) = (ids.subsystem & 0xFFFF, ids.subsystem >> 16);
+            let subsystem_vendor = ids.subsystem & 0xFFFF;
+            let subsystem = ids.subsystem >> 16;
             bytes(&[0, ids.vendor, ids.device, subsystem_vendor, subsystem, ids.revision, 0])
         }
         REGISTRY => {

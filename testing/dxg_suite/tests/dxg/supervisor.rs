@@ -127,7 +127,8 @@ fn answer_calls(listener: &OwnedFd, driver: &Arc<Driver>) {
     while let Some(call) = next_call(listener) {
         if c_long::from(call.data.nr) == libc::SYS_ioctl {
             // Some calls hang, so each has a thread.
-            let (listener, driver) = (listener.try_clone().unwrap(), Arc::clone(driver));
+            let listener = listener.try_clone().unwrap();
+            let driver = Arc::clone(driver);
             thread::spawn(move || {
                 let [_, number, request, ..] = call.data.args;
                 let memory = Memory::of(call.pid);

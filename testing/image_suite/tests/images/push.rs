@@ -65,7 +65,8 @@ fn containerd_imports_and_pulls_the_images() {
         (LINUX, "linux/amd64", Some("--linux"), &unpack),
     ] {
         let target = format!("{}/{image}:1.0", registry.address);
-        let (imported, pushed) = (Builder::new(), Builder::new());
+        let imported = Builder::new();
+        let pushed = Builder::new();
         let build = |builder: &Builder, date, arguments: &[&str]| {
             builder.build(date, &[option.as_slice(), arguments].concat())
         };

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use object::{Object, ObjectSection};
 
-/// The libraries that programs may import: every edition of Windows Server since 2019 has them, Nano
-/// Server included, according to Microsoft's reference (learn.microsoft.com/windows/win32/api).
-/// A program with another import ends with 0xC0000135 before `main`, so other libraries are loaded
-/// at run time. C libraries are linked statically: with `-static`, or `+crt-static` for MSVC.
+/// The libraries that programs may import: every edition of Windows Server since 2019 has them,
+/// Nano Server included, according to Microsoft's reference
+/// (learn.microsoft.com/windows/win32/api). A program with another import ends with 0xC0000135
+/// before `main`, so other libraries are loaded at run time. C libraries are linked statically:
+/// with `-static`, or `+crt-static` for MSVC.
 const SYSTEM: [&str; 17] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",

@@ -131,7 +131,7 @@ fn every_step_is_tested_or_documented() {
             }
         }
     }
-    let page = read(workspace().join("docs/releasing.md"));
+    let page = read(workspace().join("docs/maintainers/releasing.md"));
     let (_, table) = page.split_once("| workflow | job | command |\n|---|---|---|\n").unwrap();
     let documented = table.lines().take_while(|line| !line.is_empty());
     assert_eq!(documented.map(str::to_owned).collect::<BTreeSet<_>>(), untested);

@@ -1,7 +1,7 @@
 //! Runs the commands of the workflows that package and publish, as the jobs do.
 //!
-//! Debian's registry stands in for GitHub's. The programs are stand-ins, too: a small library that is
-//! signed.
+//! Debian's registry stands in for GitHub's. The programs are stand-ins, too: a small library that
+//! is signed.
 
 use std::fs;
 use std::path::Path;

@@ -118,8 +118,8 @@ impl Runner {
         command.env("GITHUB_STEP_SUMMARY", self.path("summary.md"));
     }
 
-    /// Runs the commands of a job in `folder`, except those that need GitHub. `variables` are those whose
-    /// values GitHub knows.
+    /// Runs the commands of a job in `folder`, except those that need GitHub. `variables` are those
+    /// whose values GitHub knows.
     pub(crate) fn run(&self, workflow: &str, job: &str, folder: &Path, variables: &[(&str, &str)]) {
         let job = &jobs(workflow)[job];
         let mut count = 0;

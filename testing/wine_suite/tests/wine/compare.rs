@@ -21,9 +21,9 @@ pub(crate) fn compare(what: &str, expected: &str, found: &str) {
 }
 
 /// The output of `record` or `devices` without what may differ: notes about what a live host did
-/// not report; the software of the node; the end mark, which follows the last adapter; the case of device instance IDs, which Wine prints in
-/// capitals; and the order of the adapters in an inventory, because a live host has a list for
-/// each attribute but none of all.
+/// not report; the software of the node; the end mark, which follows the last adapter; the case of
+/// device instance IDs, which Wine prints in capitals; and the order of the adapters in an
+/// inventory, because a live host has a list for each attribute but none of all.
 pub(crate) fn without_notes(text: &str) -> String {
     let mut is_in_node = false;
     let lines = text.lines().filter(|line| {
@@ -62,7 +62,8 @@ fn only_notes_software_order_and_the_case_of_ids_may_differ() {
     let inventory = "# adapter 1: no folder\n  id: 'VMBUS\\{DA}'\n  description: a";
     assert_eq!(without_notes(inventory), without_notes("  id: 'VMBUS\\{da}'\n  description: a"));
     assert_eq!(without_notes(r#" "id": "a","#), without_notes(r#" "id": "A","#));
-    let (one, other) = ("a\n- luid: 1\n- luid: 2\n", "a\n- luid: 2\n- luid: 1\n");
+    let one = "a\n- luid: 1\n- luid: 2\n";
+    let other = "a\n- luid: 2\n- luid: 1\n";
     assert_eq!(without_notes(one), without_notes(other));
     let with_node = "host:\n  a: b\nnode:\n  nvml:\n    gpus:\n    - index: 0\nadapters: []\n";
     assert_eq!(without_notes(with_node), without_notes("host:\n  a: b\nadapters: []\n"));

@@ -1,7 +1,7 @@
 //! The Windows program and the kubelet's own device manager, built for Windows.
 //!
-//! `testing/kubernetes/devicemanager` contains the tests. Those that connect the two need `AF_UNIX` sockets,
-//! which Wine 10 does not have. They run if the Wine in use has them.
+//! `testing/kubernetes/devicemanager` contains the tests. Those that connect the two need `AF_UNIX`
+//! sockets, which Wine 10 does not have. They run if the Wine in use has them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

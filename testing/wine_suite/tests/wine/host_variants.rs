@@ -118,7 +118,8 @@ fn missing_driver_key() {
     let before = stdout(&mut host.plugin(&JSON));
     host.bed(&["remove-driver-key", r"{4d36e968-e325-11ce-bfc1-08002be10318}\0004"]);
     let result = output(&mut host.plugin(&JSON));
-    let (found, log) = (text(&result.stdout), text(&result.stderr));
+    let found = text(&result.stdout);
+    let log = text(&result.stderr);
     assert!(result.status.success() && (found.clone() + &log).contains("0004"), "{found}{log}");
     let second = |text: &str| Some(devices(&text[text.find(SECOND_T4)?..]).to_owned());
     assert_eq!(second(&before), second(&found), "the other device changed");

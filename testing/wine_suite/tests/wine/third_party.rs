@@ -67,7 +67,8 @@ impl Programs {
         (status, text(&fs::read(printed).unwrap()))
     }
 
-    /// The program works with its GPU; with the other one, it exits with `code` and prints `reason`.
+    /// The program works with its GPU; with the other one, it exits with `code` and prints
+    /// `reason`.
     fn compare(&self, words: &[&str], code: i32, reason: &str) {
         let parent = [&*self.file("node.exe"), &script("child.cjs")];
         let child = [&parent[..], words].concat();

@@ -46,7 +46,8 @@ fn cmd_passes_printed_flags_unchanged() {
     let host = Host::of(&fixture("aws-t4-two"));
     let tool = windows_build("gen-device-mounts.exe");
     let flags = stdout(host.command(&tool).arg("--all"));
-    let (flags, tool) = (flags.trim_end(), windows_path(&tool));
+    let flags = flags.trim_end();
+    let tool = windows_path(&tool);
     let line = format!("@\"{tool}\" --index 0 --runtime-mounts never --run -- {flags}\r\n");
     let batch = windows_path(&host.write("flags.bat", line));
     let result = output(host.command("cmd.exe").args(["/c", &batch]));

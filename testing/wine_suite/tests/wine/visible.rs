@@ -152,7 +152,8 @@ fn a_64_bit_child_of_a_32_bit_program_is_not_filtered() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn nested_launchers_show_what_both_allow() {
     let launcher = Launcher::new();
-    let (own, bed) = (launcher.program(), bed());
+    let own = launcher.program();
+    let bed = bed();
     let inner = [&["--", &own, "--", &bed], &LISTS[..]].concat();
     expect(&launcher.output(&inner), 0, FILTERED, &[]);
     // The inner launcher is told of both GPUs, and the outer one of one.
@@ -170,7 +171,8 @@ fn exit_codes_are_returned() {
         expect(&launcher.run(&[], &["exit", &code.to_string()]), code, "", &[]);
     }
     // cmd.exe sees all 32 bits, and ends with the same code.
-    let (own, bed) = (launcher.program(), bed());
+    let own = launcher.program();
+    let bed = bed();
     let lines = format!("@{own} -- {bed} exit 3221225477\r\n@echo %errorlevel%\r\n");
     expect(&launcher.script(&lines), 5, "-1073741819\n", &[]);
 }
@@ -179,7 +181,8 @@ fn exit_codes_are_returned() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn the_command_line_stays_as_it_was_written() {
     let launcher = Launcher::new();
-    let (own, bed) = (launcher.program(), bed());
+    let own = launcher.program();
+    let bed = bed();
     let raw = format!(r#"{bed} command-line  a "b  c" "d\"e" \\f\\ -- --check"#);
     let result = launcher.script(&format!("@{own} --require  --  {raw}\r\n"));
     expect(&result, 0, &format!("{raw}\n"), &[]);
@@ -190,13 +193,15 @@ fn the_command_line_stays_as_it_was_written() {
 fn a_shutdown_reaches_the_program() {
     let launcher = Launcher::new();
     for (program, _) in launcher.beds() {
-        let (own, bed) = (launcher.program(), bed());
-        let (inner, log) =
-            (launcher.folder.join("program.cmd"), launcher.folder.join("program.log"));
+        let own = launcher.program();
+        let bed = bed();
+        let inner = launcher.folder.join("program.cmd");
+        let log = launcher.folder.join("program.log");
         let lines = format!("@{own} -- {program} wait-for-shutdown\r\n@echo code %errorlevel%\r\n");
         fs::write(&inner, lines).unwrap();
         fs::write(&log, "").unwrap();
-        let (inner, log) = (windows_path(&inner), windows_path(&log));
+        let inner = windows_path(&inner);
+        let log = windows_path(&log);
         let lines = format!(
             "@echo off\r\nstart /b cmd /c {inner} ^> {log}\r\n:ready\r\nfindstr ready {log} >nul || \
              goto ready\r\n{bed} send-shutdown directx-visible.exe\r\n:code\r\nfindstr code {log} \
@@ -258,8 +263,10 @@ fn moved_imports_do_not_disable_the_filter() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_missing_and_a_damaged_filter() {
     let launcher = Launcher::new();
-    let (filter, filter_32) = (launcher.folder.join(FILTER), launcher.folder.join(FILTER_32));
-    let (whole, whole_32) = (fs::read(&filter).unwrap(), fs::read(&filter_32).unwrap());
+    let filter = launcher.folder.join(FILTER);
+    let filter_32 = launcher.folder.join(FILTER_32);
+    let whole = fs::read(&filter).unwrap();
+    let whole_32 = fs::read(&filter_32).unwrap();
     let beds = launcher.beds();
     let bed = &beds[0].0;
     let load = "cannot load the filter Z:";

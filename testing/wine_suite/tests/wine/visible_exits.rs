@@ -14,7 +14,8 @@ const CLR: usize = 24 + 112 + 14 * 8;
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn ctrl_c_reaches_the_program_and_the_launcher_waits_for_it() {
     let launcher = Launcher::new();
-    let (own, bed) = (launcher.program(), bed());
+    let own = launcher.program();
+    let bed = bed();
     let mut command = launcher.host.command(&bed);
     command.args(["in-console", &bed, "interrupt", &own, "--", &bed, "wait-for-interrupt"]);
     expect(&output(command.env("DIRECTX_VISIBLE_DEVICES", SHOWN)), 0, "code 9\n", &[]);

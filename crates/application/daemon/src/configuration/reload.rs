@@ -3,11 +3,11 @@
 //! The configurations come from `watch`. Valid ones with a different effect are applied, and
 //! [`ReloadStatus`] says what became of each.
 
-use anyhow::{Context as _, anyhow};
-use command_line::Failure;
-use config::{Config, Effective, Flags};
+use command_line::error_chain;
+use config::{Config, Flags};
 use tokio::sync::{mpsc, watch};
 
+use crate::DaemonError;
 use crate::configuration::source;
 use crate::configuration::watch::{Update, start as start_watch};
 
@@ -44,10 +44,11 @@ impl ConfigReload {
     }
 
     /// Follows the configuration of a process with these `flags`, which was `active` at the start.
-    pub fn start(flags: Flags, active: Config) -> Result<ConfigReload, Failure> {
-        let updates = start_watch(flags)
-            .context("cannot start the thread that follows the configuration")
-            .map_err(Failure::runtime)?;
+    pub fn start(flags: Flags, active: Config) -> Result<ConfigReload, DaemonError> {
+        let updates = start_watch(flags).map_err(|source| DaemonError::System {
+            what: "start the thread that follows the configuration",
+            source,
+        })?;
         let following = Some(Following { active, updates });
         Ok(ConfigReload { following, ..ConfigReload::none() })
     }
@@ -70,28 +71,24 @@ impl ConfigReload {
     ///
     /// # Errors
     /// The thread that follows the files has panicked.
-    pub async fn next(&mut self) -> Result<Option<Box<Config>>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Config>, DaemonError> {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
             match following.updates.recv().await {
-                None => {
-                    let error = anyhow!("the thread that follows the configuration panicked");
-                    return Err(Failure::runtime(error));
-                }
+                None => return Err(DaemonError::Panic("follows the configuration")),
                 // The file was written again with the same mistake.
-                Some(Err(failure))
-                    if self.status.borrow().last_error == Some(reported(&failure)) => {}
-                Some(Err(failure)) => {
-                    self.rejected(&failure);
+                Some(Err(error)) if self.status.borrow().last_error == Some(reported(&error)) => {}
+                Some(Err(error)) => {
+                    self.rejected(&error);
                     return Ok(None);
                 }
                 Some(Ok(config)) if following.active.policy != config.policy => {
                     return Ok(Some(config));
                 }
                 Some(Ok(config)) => {
-                    // The policy is the same, but its keys may be on other lines.
-                    log_changes(&following.active, &config);
-                    following.active = *config;
+                    // The policy is the same, but the file may be another one.
+                    source::log_changes(&following.active, &config);
+                    following.active = config;
                     if self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                         tracing::info!("the active configuration is up to date");
                         return Ok(None);
@@ -104,7 +101,7 @@ impl ConfigReload {
     /// Records that the configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
-        log_changes(&following.active, &config);
+        source::log_changes(&following.active, &config);
         following.active = config;
         self.status.send_modify(|status| {
             status.applied += 1;
@@ -114,12 +111,13 @@ impl ConfigReload {
     }
 
     /// Records that the configuration cannot be applied.
-    pub fn rejected(&mut self, failure: &Failure) {
+    pub fn rejected(&mut self, error: &DaemonError) {
         self.status.send_modify(|status| {
             status.rejected += 1;
-            status.last_error = Some(reported(failure));
+            status.last_error = Some(reported(error));
         });
-        let (error, hint) = (failure.chain(), failure.hint_text());
+        let hint = error.hint();
+        let error = error_chain(error);
         let rejected = self.status.borrow().rejected;
         tracing::warn!(
             error,
@@ -130,27 +128,10 @@ impl ConfigReload {
     }
 }
 
-/// Logs the values and notices that `before` does not have.
-fn log_changes(before: &Config, after: &Config) {
-    for Effective { model, key, value, origin } in &after.effective {
-        let is_known = before
-            .effective
-            .iter()
-            .any(|old| (old.model, old.key, &old.value) == (*model, key, value));
-        if !is_known {
-            let model = model.map(<&str>::from);
-            tracing::info!(model, key, value, %origin, "configuration changed");
-        }
-    }
-    for notice in after.notices.iter().filter(|notice| !before.notices.contains(notice)) {
-        source::log_notice(notice);
-    }
-}
-
 /// An error for clients, with its hint.
-fn reported(failure: &Failure) -> String {
-    let mut text: String = failure.chain().chars().take(MAX_ERROR).collect();
-    if let Some(hint) = failure.hint_text() {
+fn reported(error: &DaemonError) -> String {
+    let mut text: String = error_chain(error).chars().take(MAX_ERROR).collect();
+    if let Some(hint) = error.hint() {
         text.push_str("; hint: ");
         text.push_str(hint);
     }

@@ -1,7 +1,7 @@
 //! The thread that reads the configuration again when its files have changed.
 //!
-//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume of a
-//! `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
+//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume
+//! of a `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use command_line::Failure;
 use command_line::file_poll::{FilePoll, INTERVAL};
 use config::{Config, Flags};
 use tokio::sync::mpsc;
 
-use crate::configuration::source::{self, Reading};
+use crate::DaemonError;
+use crate::configuration::source::{self, FileState, Reading};
 
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(5);
 
 /// A configuration whose files have changed.
-pub(crate) type Update = Result<Box<Config>, Failure>;
+pub(crate) type Update = Result<Config, DaemonError>;
 
 static READ_AGAIN: AtomicBool = AtomicBool::new(false);
 
@@ -60,7 +60,8 @@ struct WatchedFiles {
 
 impl WatchedFiles {
     fn new(missing_time: Duration) -> WatchedFiles {
-        let (poll, in_use) = (FilePoll::default(), Vec::new());
+        let poll = FilePoll::default();
+        let in_use = Vec::new();
         WatchedFiles { poll, missing_time, in_use, is_due: true }
     }
 
@@ -75,35 +76,28 @@ impl WatchedFiles {
             sleep(self.missing_time);
             reading = read();
         }
-        let missing = self.missing(&reading).map(missing_failure);
-        let Reading { result, files, has_distrusted } = reading;
-        self.poll.set_paths(files.iter().map(|file| file.path.clone()).collect());
-        self.is_due = has_distrusted;
-        if has_distrusted && !has_changed {
+        let missing = self.missing(&reading).map(Path::to_owned);
+        let Reading { result, files } = reading;
+        self.poll.set_paths(files.keys().cloned().collect());
+        self.is_due = files.values().any(|state| *state == FileState::Distrusted);
+        if self.is_due && !has_changed {
             return None;
         }
-        let config = match result {
-            Ok(config) if missing.is_none() => config,
-            result => return Some(Err(result.err().or(missing)?)),
+        let config = match (result, missing) {
+            (Err(error), _) => return Some(Err(error.into())),
+            (Ok(_), Some(path)) => return Some(Err(DaemonError::ConfigurationGone(path))),
+            (Ok(config), None) => config,
         };
-        let readable = files.into_iter().filter(|file| file.is_readable);
-        self.in_use = readable.map(|file| file.path).collect();
-        Some(Ok(Box::new(config)))
+        let read = files.into_iter().filter(|(_, state)| *state == FileState::Read);
+        self.in_use = read.map(|(path, _)| path).collect();
+        Some(Ok(config))
     }
 
     /// A file of the last valid configuration that is missing now.
     fn missing<'a>(&self, reading: &'a Reading) -> Option<&'a Path> {
-        let missing = reading.files.iter().filter(|file| !file.is_readable);
-        missing.map(|file| file.path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
+        let missing = reading.files.iter().filter(|(_, state)| **state != FileState::Read);
+        missing.map(|(path, _)| path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
     }
-}
-
-fn missing_failure(path: &Path) -> Failure {
-    let path = path.display();
-    Failure::usage(anyhow::anyhow!(
-        "the configuration file `{path}` is missing or no longer trusted"
-    ))
-    .hint("restore the file and its access rights, or restart the plugin to run without it")
 }
 
 #[cfg(test)]
@@ -111,23 +105,23 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::configuration::source::ConfigFile;
 
-    fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
-        let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
-        let result = source::load(&[], None);
-        Reading { result, files, has_distrusted }
+    fn reading(state: FileState) -> Reading {
+        let files = [("config.yaml".into(), state)].into();
+        Reading { result: source::load(&Flags::default()), files }
     }
 
     /// The error, or an empty text for a valid configuration.
     fn text(update: Option<Update>) -> Option<String> {
-        update.map(|update| update.err().map_or_else(String::new, |failure| failure.chain()))
+        update.map(|update| {
+            update.err().map_or_else(String::new, |failure| command_line::error_chain(&failure))
+        })
     }
 
     #[test]
     fn a_missing_file_is_an_error_only_if_it_stays_missing() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        assert!(watched.update(|| reading(true, false)).unwrap().is_ok());
+        assert!(watched.update(|| reading(FileState::Read)).unwrap().is_ok());
         for (stays_missing, error) in [
             (false, ""),
             (true, "the configuration file `config.yaml` is missing or no longer trusted"),
@@ -136,7 +130,8 @@ mod tests {
             let reads = Cell::new(0);
             let update = watched.update(|| {
                 reads.set(reads.get() + 1);
-                reading(reads.get() > 1 && !stays_missing, false)
+                let is_read = reads.get() > 1 && !stays_missing;
+                reading(if is_read { FileState::Read } else { FileState::Missing })
             });
             assert_eq!((text(update).as_deref(), reads.get()), (Some(error), 2));
         }
@@ -145,11 +140,11 @@ mod tests {
     #[test]
     fn a_file_that_is_not_trusted_is_read_again() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        let mut is_read = |trusted: bool| watched.update(|| reading(false, !trusted)).is_some();
-        assert!(!is_read(false));
-        assert!(is_read(false), "its path was not known before");
-        assert!(!is_read(false), "it is still ignored");
-        assert!(is_read(true));
-        assert!(!is_read(true), "it is trusted already");
+        let mut is_read = |state| watched.update(|| reading(state)).is_some();
+        assert!(!is_read(FileState::Distrusted));
+        assert!(is_read(FileState::Distrusted), "its path was not known before");
+        assert!(!is_read(FileState::Distrusted), "it is still ignored");
+        assert!(is_read(FileState::Missing));
+        assert!(!is_read(FileState::Missing), "it is trusted already");
     }
 }

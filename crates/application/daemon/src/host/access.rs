@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use command_line::Failure;
+use command_line::HostError;
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
 use crate::host::gpu_uuids::ReadGpuUuids;
-use crate::host::hcs_schemas::ReadHcsSchemas;
 
 /// The access to a host. Nothing was read yet, and each part can block.
 pub struct HostAccess {
@@ -15,13 +14,12 @@ pub struct HostAccess {
     pub kind: HostKind,
     /// The adapters.
     pub open: OpenSource,
-    /// The schema versions of the Host Compute Service; an inventory contains them.
-    pub read_schemas: Option<ReadHcsSchemas>,
     /// The UUIDs of NVIDIA devices; an inventory has none.
     pub read_uuids: Option<ReadGpuUuids>,
     /// The reset counters of drivers; an inventory has none.
     pub read_resets: Option<ReadResets>,
-    /// The file with the devices that the node's annotation takes out of service, if it is followed.
+    /// The file with the devices that the node's annotation takes out of service, if it is
+    /// followed.
     pub cordons: Option<PathBuf>,
 }
 
@@ -30,11 +28,10 @@ impl HostAccess {
     ///
     /// # Errors
     /// The inventory is missing or malformed.
-    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
+    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, HostError> {
         let mut host = HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
-            read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
@@ -46,7 +43,6 @@ impl HostAccess {
         }
         #[cfg(windows)]
         {
-            host.read_schemas = Some(std::sync::Arc::new(win32::hcs::wait_for_schemas));
             host.read_uuids = Some(std::sync::Arc::new(win32::nvml::gpu_uuids));
             host.read_resets = Some(std::sync::Arc::new(reset_counters));
         }

@@ -1,13 +1,15 @@
-//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps forever.
+//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps
+//! forever.
 //!
-//! The host is read once at the start and after each burst of changes. After a failed read, and while the
-//! state of an adapter is temporary, it is read again after growing delays. A live host is also read every
-//! five minutes, because Windows does not guarantee a notification of each change.
+//! The host is read once at the start and after each burst of changes. After a failed read, and
+//! while the state of an adapter is temporary, it is read again after growing delays. A live host
+//! is also read every five minutes, because Windows does not guarantee a notification of each
+//! change.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
-use command_line::{Failure, error_chain};
+use command_line::{HostError, error_chain};
 use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -51,7 +53,7 @@ pub(crate) enum Cause {
 }
 
 /// Opens the host. It runs on the thread that reads, because even that may block.
-pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
+pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, HostError> + Send>;
 
 /// A read of the host.
 pub(crate) struct Read {
@@ -63,9 +65,9 @@ pub(crate) struct Read {
     pub duration: Duration,
 }
 
-/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows has
-/// no `DXCore`. It ends if the thread that reads panics.
-pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, Failure>>;
+/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows
+/// has no `DXCore`. It ends if the thread that reads panics.
+pub(crate) type Reads = mpsc::UnboundedReceiver<Result<Read, HostError>>;
 
 /// Opens, watches and reads the host until the result is dropped.
 #[must_use]
@@ -78,17 +80,18 @@ pub(crate) fn start(open: OpenSource, kind: HostKind) -> (Reads, Activity) {
     (reads, activity)
 }
 
-type Opened = Result<(Host, Read), Failure>;
+type Opened = Result<(Host, Read), HostError>;
 
 async fn read(
     open: OpenSource,
     kind: HostKind,
     mut query: BackgroundQuery<Opened>,
-    send: mpsc::UnboundedSender<Result<Read, Failure>>,
+    send: mpsc::UnboundedSender<Result<Read, HostError>>,
 ) {
     let (notify, mut changes) = watch::channel(());
     let activity = query.activity();
-    let (mut cause, mut retries) = (Cause::Start, retry_delays());
+    let mut cause = Cause::Start;
+    let mut retries = retry_delays();
     query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
     while let Some(opened) = query.end().await {
         let (host, read) = match opened {
@@ -108,9 +111,9 @@ async fn read(
     }
 }
 
-/// How long to wait after a read with this cause, and the cause of the next read if nothing changes by
-/// then. `None`: only a change leads to the next read. The host `is_settled` if it will probably not
-/// change without a notification.
+/// How long to wait after a read with this cause, and the cause of the next read if nothing changes
+/// by then. `None`: only a change leads to the next read. The host `is_settled` if it will probably
+/// not change without a notification.
 fn next_read(
     kind: HostKind,
     cause: Cause,
@@ -167,7 +170,7 @@ impl Host {
         open: OpenSource,
         activity: Activity,
         notify: watch::Sender<()>,
-    ) -> Result<Host, Failure> {
+    ) -> Result<Host, HostError> {
         let mut source = open()?;
         let steps = activity.clone();
         source.report_steps(Box::new(move |step| steps.set(step.to_string())));

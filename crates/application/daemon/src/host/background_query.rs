@@ -113,7 +113,9 @@ impl<A: Send + 'static> BackgroundQuery<A> {
                 () = sleep_until(run.report_at) => {
                     let waited = run.since.elapsed();
                     run.report_at += waited.min(LONGEST_INTERVAL);
-                    let (query, effect, step) = (self.name, self.effect, self.activity.text());
+                    let query = self.name;
+                    let effect = self.effect;
+                    let step = self.activity.text();
                     let waited_s = waited.as_secs();
                     tracing::warn!(query, step, waited_s, effect, "query has not been answered");
                 }
@@ -173,7 +175,8 @@ mod tests {
         let mut query = BackgroundQuery::new("NVML", "no UUIDs");
         let (send, answer) = oneshot::channel();
         let work: Box<dyn FnOnce() + Send> = Box::new(move || send.send(7).unwrap());
-        let (work, since) = (Arc::new(Mutex::new(Some(work))), Instant::now());
+        let work = Arc::new(Mutex::new(Some(work)));
+        let since = Instant::now();
         let start_at = Some(since + RETRY);
         query.run = Some(Run { answer, since, report_at: since + 2 * RETRY, work, start_at });
         let early = tokio::time::timeout(RETRY / 2, query.end()).await;

@@ -30,13 +30,15 @@ impl ResetReader {
         ResetReader { read, query, due: Instant::now() }
     }
 
-    /// The counters of these adapters, every ten seconds. Adapters that cannot be read are left out.
+    /// The counters of these adapters, every ten seconds. Adapters that cannot be read are left
+    /// out.
     pub(crate) async fn next(&mut self, adapters: impl FnOnce() -> Vec<Luid>) -> Vec<(Luid, u64)> {
         let Some(read) = &self.read else { return std::future::pending().await };
         if !self.query.is_running() {
             sleep_until(self.due).await;
             self.due = Instant::now() + INTERVAL;
-            let (read, adapters) = (Arc::clone(read), adapters());
+            let read = Arc::clone(read);
+            let adapters = adapters();
             self.query.start(move || read(&adapters));
         }
         self.query.answer().await

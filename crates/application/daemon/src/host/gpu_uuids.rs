@@ -1,7 +1,7 @@
 //! The UUIDs of NVIDIA devices, by which CUDA identifies them.
 //!
-//! The driver may take seconds to answer, and a hint for containers is not worth the wait: the UUIDs
-//! arrive later.
+//! The driver may take seconds to answer, and a hint for containers is not worth the wait: the
+//! UUIDs arrive later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +50,8 @@ impl GpuUuidReader {
     /// The next answer. Never completes without a request, or if the answer is known.
     pub(crate) async fn next(&mut self) -> GpuUuids {
         if let Some(read) = self.read.as_ref().filter(|_| !self.query.is_running()) {
-            let (read, adapters) = (Arc::clone(read), std::mem::take(&mut self.wanted));
+            let read = Arc::clone(read);
+            let adapters = std::mem::take(&mut self.wanted);
             if !adapters.is_empty() && self.asked != adapters {
                 self.asked.clone_from(&adapters);
                 self.query.start(move || read(&adapters));

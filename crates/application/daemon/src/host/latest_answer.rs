@@ -51,8 +51,8 @@ where
         LatestAnswer { ask, period, wait, state, timeouts, failures }
     }
 
-    /// The answer to `question`, or the last one if there is no new one in time, and its age. Only the
-    /// first caller waits for a query that hangs.
+    /// The answer to `question`, or the last one if there is no new one in time, and its age. Only
+    /// the first caller waits for a query that hangs.
     pub(crate) async fn get(&self, question: Q) -> Option<(A, Duration)> {
         let ask = Arc::clone(self.ask.as_ref()?);
         let mut state = self.state.lock().await;
@@ -106,7 +106,8 @@ mod tests {
         wait: Duration,
     ) -> (LatestAnswer<u32, u32>, Sender<Option<u32>>, Arc<AtomicU64>) {
         let (send, answers) = channel::<Option<u32>>();
-        let (answers, asked) = (Mutex::new(answers), Arc::new(AtomicU64::new(0)));
+        let answers = Mutex::new(answers);
+        let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
         let ask = move |question| {
             counter.fetch_add(1, Ordering::SeqCst);

@@ -43,7 +43,8 @@ pub(crate) fn of(host: HostKind) -> DeviceTelemetry {
 fn answers(read: Option<ReadTelemetry>) -> DeviceTelemetry {
     let ask = read.map(|mut read| -> Ask<Vec<Luid>, Values> {
         Box::new(move |luids| {
-            let (mut values, mut failures) = (BTreeMap::new(), 0);
+            let mut values = BTreeMap::new();
+            let mut failures = 0;
             for (luid, result) in read(&luids) {
                 match result {
                     Ok(telemetry) => _ = values.insert(luid, telemetry),

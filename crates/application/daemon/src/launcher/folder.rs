@@ -1,7 +1,7 @@
 //! The folder on the host with the files of `directx-visible`, which containers mount.
 //!
-//! Each content has a folder with its own name, which everybody may read and only administrators may
-//! change. The folders of other contents stay: the kubelet gives a container the paths of its
+//! Each content has a folder with its own name, which everybody may read and only administrators
+//! may change. The folders of other contents stay: the kubelet gives a container the paths of its
 //! allocation whenever it restarts, and several daemons may run on a node.
 
 use std::fs;
@@ -9,17 +9,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use command_line::Failure;
+use command_line::error_chain;
 use devices::LAUNCHER_FILES;
+
+use crate::LauncherError;
 
 /// The folder of a content and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
-
-const MISSING: &str = "set visibility.enabled of the chart, which copies directx-visible.exe and \
-     directx-visible-filter.dll to %ProgramFiles%\\directx-visible; or copy them there or beside the \
-     plugin, or set visibility: off";
-const REFUSED: &str = "remove the folder if it is a link or others may change it, and look for an antivirus program \
-     that locks the file; the plugin tries again every ten seconds";
 
 /// The folders on this host.
 pub(crate) struct LauncherFolder {
@@ -40,28 +36,28 @@ pub(crate) struct Rights {
 
 impl LauncherFolder {
     /// Makes a folder contain the files of the first source, and returns it.
-    pub(crate) fn provide(&self) -> Result<String, Failure> {
-        let files = self.source_files().map_err(|failure| failure.hint(MISSING))?;
+    pub(crate) fn provide(&self) -> Result<String, LauncherError> {
+        let files = self.source_files()?;
         let mut hasher = DefaultHasher::new();
         files.hash(&mut hasher);
         let folder = self.root.join(format!("{:016x}", hasher.finish()));
-        self.fill(&folder, &files).map_err(|failure| failure.hint(REFUSED))?;
+        self.fill(&folder, &files)?;
         Ok(folder.display().to_string())
     }
 
     /// Names and contents of the files of the first source that has those that are needed.
-    fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+    fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LauncherError> {
         let mut problems = Vec::new();
         for folder in &self.sources {
             match read_files(folder) {
                 Ok(files) => return Ok(files),
-                Err(failure) => problems.push(failure.chain()),
+                Err(error) => problems.push(error_chain(&error)),
             }
         }
-        Err(Failure::runtime(anyhow::Error::msg(problems.join("; "))))
+        Err(LauncherError::Missing(problems.join("; ")))
     }
 
-    fn fill(&self, folder: &Path, files: &[(&'static str, Vec<u8>)]) -> Result<(), Failure> {
+    fn fill(&self, folder: &Path, files: &[(&'static str, Vec<u8>)]) -> Result<(), LauncherError> {
         let own: Vec<&Path> = folder.ancestors().take(OWN_LEVELS).collect();
         for level in own.into_iter().rev() {
             self.create(level).map_err(|error| failure("cannot use", level, error))?;
@@ -101,11 +97,12 @@ impl LauncherFolder {
     }
 }
 
-/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
+/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are
+/// needed.
 ///
 /// `directx-visible --install` removes the first file before it changes the others, and writes it
 /// after them, so all are of one version if the first one is the same before and after.
-fn read_files(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
+fn read_files(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, LauncherError> {
     let mut files = Vec::new();
     for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
         let path = folder.join(name);
@@ -131,7 +128,7 @@ pub fn root_of_this_host() -> PathBuf {
 }
 
 /// Removes the folders of all contents, and says whether there were any.
-pub fn remove_all(root: &Path) -> Result<bool, Failure> {
+pub fn remove_all(root: &Path) -> Result<bool, LauncherError> {
     let removed = match fs::remove_dir_all(root) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         removed => removed.map_err(|error| failure("cannot remove", root, error)),
@@ -141,8 +138,8 @@ pub fn remove_all(root: &Path) -> Result<bool, Failure> {
     removed.map(|()| true)
 }
 
-fn failure(what: &'static str, path: &Path, error: io::Error) -> Failure {
-    Failure::runtime(anyhow::Error::new(error).context(format!("{what} {}", path.display())))
+fn failure(what: &'static str, path: &Path, source: io::Error) -> LauncherError {
+    LauncherError::File { what, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
+use device_plugin::pod_resources::Attribution;
 use devices::{
-    AdapterWarning, DeviceSet, Health, ListedDevice, ResourceDevices, WarningEffect,
-    is_driver_replaced,
+    AdapterWarning, Device, DeviceSet, Health, ListedDevice, ResourceDevices, ResourceName,
+    WarningEffect,
 };
 
-/// Logs the differences between the set `before` and the set `after`.
+/// Logs the differences between the set `before` and the set `after`, apart from
+/// [`replaced_drivers`].
 pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
     for resource in &after.resources {
         let old = before.resource(&resource.spec.name);
@@ -21,7 +25,6 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
         for entry in resource.entries() {
             let old = old.and_then(|old| old.entry(&entry.device.id));
             log_health(old, entry);
-            log_driver(old, entry);
             if old.is_none() {
                 log_rejected_files(entry);
             }
@@ -39,6 +42,62 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
     let known = &before.unmatched_cordons;
     for cordon in after.unmatched_cordons.iter().filter(|cordon| !known.contains(cordon)) {
         tracing::warn!(reason = %cordon, "a cordoned device does not exist");
+    }
+}
+
+/// A device whose driver was replaced.
+pub(crate) struct ReplacedDriver {
+    resource: ResourceName,
+    before: Arc<Device>,
+    now: Arc<Device>,
+}
+
+/// The devices whose driver differs between the set `before` and the set `after`.
+pub(crate) fn replaced_drivers(before: &DeviceSet, after: &DeviceSet) -> Vec<ReplacedDriver> {
+    let mut replaced = Vec::new();
+    for resource in &after.resources {
+        let Some(old) = before.resource(&resource.spec.name) else { continue };
+        for entry in resource.entries() {
+            let Some(old) = old.entry(&entry.device.id) else { continue };
+            if entry.device.has_other_driver(&old.device) {
+                replaced.push(ReplacedDriver {
+                    resource: resource.spec.name.clone(),
+                    before: Arc::clone(&old.device),
+                    now: Arc::clone(&entry.device),
+                });
+            }
+        }
+    }
+    replaced
+}
+
+impl ReplacedDriver {
+    /// Logs it with the pods that hold the device, if it is known who holds devices.
+    pub(crate) fn log(&self, holders: Option<&Attribution>) {
+        let pods = holders.map(|holders| self.pods(holders));
+        let is_unused = pods.as_ref().is_some_and(BTreeSet::is_empty);
+        let hint = "delete the pods that hold the device: they use the previous driver";
+        tracing::warn!(
+            device = %self.now.id,
+            version = version(&self.now), previous_version = version(&self.before),
+            folder = folder(&self.now), previous_folder = folder(&self.before),
+            pods = pods.map(|pods| Vec::from_iter(pods).join(", ")),
+            hint = (!is_unused).then_some(hint),
+            "the driver of a device was replaced"
+        );
+    }
+
+    /// The pods that hold the device, each as `namespace/name`.
+    fn pods(&self, holders: &Attribution) -> BTreeSet<String> {
+        let resource = self.resource.as_str();
+        let device = self.now.id.as_str();
+        holders
+            .iter()
+            .filter(|(name, replica, _)| {
+                *name == resource && replica.rsplit_once('\\').is_some_and(|(id, _)| id == device)
+            })
+            .map(|(.., holder)| format!("{}/{}", holder.namespace, holder.pod))
+            .collect()
     }
 }
 
@@ -99,25 +158,12 @@ fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
     }
 }
 
-fn log_driver(old: Option<&ListedDevice>, entry: &ListedDevice) {
-    let Some(old) = old.filter(|old| is_driver_replaced(&old.device, &entry.device)) else {
-        return;
-    };
-    tracing::warn!(
-        device = %entry.device.id,
-        version = driver_version(entry), previous_version = driver_version(old),
-        folder = driver_folder(entry), previous_folder = driver_folder(old),
-        hint = "delete the pods that hold the device: they use the previous driver",
-        "the driver of a device was replaced"
-    );
+fn version(device: &Device) -> Option<String> {
+    device.driver_version.map(|version| version.to_string())
 }
 
-fn driver_version(entry: &ListedDevice) -> Option<String> {
-    entry.device.driver_version.map(|version| version.to_string())
-}
-
-fn driver_folder(entry: &ListedDevice) -> Option<&str> {
-    entry.device.driver_store.as_ref().ok().map(|store| store.path.as_str())
+fn folder(device: &Device) -> Option<&str> {
+    device.driver_store.as_ref().ok().map(|store| store.path.as_str())
 }
 
 fn log_rejected_files(entry: &ListedDevice) {

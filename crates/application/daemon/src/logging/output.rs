@@ -3,10 +3,11 @@
 //! A write to a pipe blocks while the pipe is full, for example while containerd is down and
 //! nothing reads the logs of its containers. A write fails if the reader is gone or the disk is
 //! full. Neither may stop the daemon, so threads that log only add to a bounded queue. A line that
-//! does not fit or cannot be written is dropped and counted, and a later log line reports the count.
+//! does not fit or cannot be written is dropped and counted, and a later log line reports the
+//! count.
 //!
-//! `tracing-appender` has such a queue too. It does not count failed writes, prints to standard output
-//! when nothing reads the log, and does not wait for the end of its thread.
+//! `tracing-appender` has such a queue too. It does not count failed writes, prints to standard
+//! output when nothing reads the log, and does not wait for the end of its thread.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +20,8 @@ use win32::threads::join_before_exit;
 /// How many lines wait at most. Their values are limited, so most have some hundred bytes.
 const QUEUE_LINES: usize = 1024;
 
-/// How long the end of the program waits until the queue is written. See `device_plugin::DevicePlugin` for the
-/// time that the rest of the shutdown may take.
+/// How long the end of the program waits until the queue is written. See
+/// `device_plugin::DevicePlugin` for the time that the rest of the shutdown may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// How often the end of the program looks whether the queue is written.

@@ -61,11 +61,6 @@ metrics! {
         "namespace", "pod", "container",
     ],
         "Replicas of the device that the container holds", "the kubelet's PodResources API";
-    DEVICE_OUTDATED = Gauge "directx_device_outdated_driver_replicas" resource_labels![
-        "namespace", "pod", "container",
-    ],
-        "Replicas that the container was allocated with a driver that has been replaced since",
-        "Allocate calls, and the kubelet's PodResources API";
     DEVICE_ENGINE = Counter "directx_device_engine_busy_seconds_total" device_labels![
         "engine", "engine_type",
     ],

@@ -42,10 +42,8 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, scrape: &Scrape) -> fm
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     catalog::DEVICE_REPLICAS.encode_gauges(encoder, replicas)?;
-    let held = devices.iter().flat_map(|d| d.held(|_| true));
+    let held = devices.iter().flat_map(Measured::held);
     catalog::DEVICE_ALLOCATED.encode_gauges(encoder, held)?;
-    let outdated = devices.iter().flat_map(|d| d.held(|holder| holder.outdated));
-    catalog::DEVICE_OUTDATED.encode_gauges(encoder, outdated)?;
     encode_telemetry(encoder, &once)?;
     encode_pods(encoder, &scrape.holders)?;
     encode_processes(encoder, &scrape.processes)
@@ -195,11 +193,10 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    /// A series for each container that holds `wanted` replicas of this device in this resource.
-    fn held(&self, wanted: fn(&Holder) -> bool) -> Vec<(Labels, f64)> {
+    /// A series for each container that holds replicas of this device in this resource.
+    fn held(&self) -> Vec<(Labels, f64)> {
         let mut held: BTreeMap<Container<'_>, u32> = BTreeMap::new();
-        let holders = self.holders.iter().filter(|h| h.resource == self.resource && wanted(h));
-        for holder in holders {
+        for holder in self.holders.iter().filter(|holder| holder.resource == self.resource) {
             *held.entry(container(holder)).or_default() += 1;
         }
         held.into_iter()

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
-use devices::DeviceSet;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;
@@ -40,7 +39,7 @@ impl Sources {
         let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
-        let holders = pods.map(|pods| self.holders(&pods, &own, &devices)).unwrap_or_default();
+        let holders = pods.as_deref().map(|pods| holders(pods, &own)).unwrap_or_default();
         let containers = holders.iter().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
@@ -67,34 +66,32 @@ impl Sources {
         })
     }
 
-    /// The replicas of `own` resources that containers hold.
-    fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
-        pods.iter()
-            .filter(|(resource, ..)| own.contains(resource))
-            .map(|(resource, replica, holder)| Holder {
-                resource: resource.to_owned(),
-                replica: replica.to_owned(),
-                namespace: holder.namespace.clone(),
-                pod: holder.pod.clone(),
-                pod_uid: pods.pod_uid(holder).map(str::to_owned),
-                container: holder.container.clone(),
-                outdated: resource
-                    .parse()
-                    .is_ok_and(|name| self.devices.is_outdated(set, &name, replica)),
-            })
-            .collect()
-    }
-
     /// How often the kubelet, the host and the drivers did not answer.
     async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let (pods, processes, telemetry) =
-            (self.pods.failures().await, self.processes.failures(), self.telemetry.failures());
+        let pods = self.pods.failures().await;
+        let processes = self.processes.failures();
+        let telemetry = self.telemetry.failures();
         pods.into_iter()
             .map(|(reason, failures)| ("pod_resources", reason.as_str(), failures))
             .chain(processes.map(|(reason, failures)| ("processes", reason, failures)))
             .chain(telemetry.map(|(reason, failures)| ("telemetry", reason, failures)))
             .collect()
     }
+}
+
+/// The replicas of `own` resources that containers hold.
+fn holders(pods: &Attribution, own: &HashSet<&str>) -> Vec<Holder> {
+    pods.iter()
+        .filter(|(resource, ..)| own.contains(resource))
+        .map(|(resource, replica, holder)| Holder {
+            resource: resource.to_owned(),
+            replica: replica.to_owned(),
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            pod_uid: pods.pod_uid(holder).map(str::to_owned),
+            container: holder.container.clone(),
+        })
+        .collect()
 }
 
 /// The name of the node: `NODE_NAME`, which manifests set, otherwise the computer's name.

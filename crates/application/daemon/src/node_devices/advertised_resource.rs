@@ -121,7 +121,8 @@ impl AdvertisedResource {
             tracing::warn!(resource = %self.name, reason = %warning, "allocated with a warning");
         }
         for file in &plan.mounts.files {
-            let (source, destination) = (&file.file.host_path, &file.file.container_path);
+            let source = &file.file.host_path;
+            let destination = &file.file.container_path;
             match &file.outcome {
                 MountOutcome::DestinationTaken { by } => {
                     if self.is_new(source, &by.host_path) {
@@ -163,8 +164,8 @@ impl device_plugin::Resource for AdvertisedResource {
         self.name.as_str()
     }
 
-    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has the
-    /// number of the rule, because socket paths must be short.
+    /// A driver model's own resource has the prefix of the earlier plugins. A rule's resource has
+    /// the number of the rule, because socket paths must be short.
     fn socket_prefix(&self) -> Cow<'_, str> {
         match self.origin {
             ResourceOrigin::Model(model) => model.socket_prefix().into(),
@@ -188,7 +189,7 @@ impl device_plugin::Resource for AdvertisedResource {
         let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
         self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|(_, refusal)| refusal)?;
-        self.devices.allocated(resource, ids);
+        self.devices.allocated();
         self.log(&plan);
         Ok(response(plan))
     }
@@ -266,6 +267,7 @@ pub(crate) fn allocate(
 mod tests {
     use std::path::PathBuf;
 
+    use config::Flags;
     use devices::Catalog;
 
     use super::*;
@@ -278,7 +280,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = configuration::load(&[], Some(file)).unwrap();
+        let flags = Flags { config: Some(file), ..Flags::default() };
+        let config = configuration::load(&flags).unwrap();
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
         let snapshot = config::inventory::read(&inventories.join(host)).unwrap();
@@ -346,13 +349,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, "cdiDevices: true").unwrap();
-        let catalog = Catalog::new(configuration::load(&[], Some(file)).unwrap().policy);
+        let flags = Flags { config: Some(file), ..Flags::default() };
+        let catalog = Catalog::new(configuration::load(&flags).unwrap().policy);
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
         let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();
         let devices = NodeDevices::fixed(catalog, host).unwrap();
-        let (published, resource) =
-            (devices.published(), devices.served().borrow().resources[0].clone());
+        let published = devices.published();
+        let resource = devices.served().borrow().resources[0].clone();
         let id = published.set().resources[0].replicas().next().unwrap().id.to_string();
         let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
         assert!(allocate(&id).is_ok());

@@ -1,14 +1,14 @@
 //! Which devices containers hold, asked when the grace period of a removed device has expired, and
-//! while containers use a driver that was replaced.
+//! when the driver of a device was replaced.
 //!
 //! The answers are shared with the metrics. However many devices disappear, the kubelet is asked at
 //! most once a second.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::pod_resources::{Attribution, FailureReason, PodAttribution};
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 /// When to ask again if the kubelet did not answer: as often as its answers are renewed.
@@ -17,11 +17,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The holders, or why the kubelet does not report them.
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
-/// A value that is not known yet.
-type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
 /// Asks which devices are held, for a node whose last allocation was at this time.
-pub(crate) type AskHolders = Box<dyn Fn(Option<Instant>) -> Later<Answer> + Send + Sync>;
+pub(crate) type AskHolders =
+    Box<dyn Fn(Option<Instant>) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 /// Asks the kubelet.
 pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
@@ -35,7 +33,7 @@ pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
 pub(crate) struct DeviceHolders {
     ask: Arc<AskHolders>,
     /// The answer that is awaited.
-    answer: Option<Later<Option<Arc<Attribution>>>>,
+    answer: Option<BoxFuture<'static, Option<Arc<Attribution>>>>,
 }
 
 impl DeviceHolders {
@@ -68,8 +66,13 @@ impl DeviceHolders {
         }));
     }
 
-    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was asked.
-    /// Cancel safe.
+    /// The holders now, from a kubelet that is asked only once.
+    pub(crate) fn now(&self, last_allocation: Option<Instant>) -> BoxFuture<'static, Answer> {
+        (self.ask)(last_allocation)
+    }
+
+    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was
+    /// asked. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
         let Some(answer) = &mut self.answer else { return std::future::pending().await };
         let holders = answer.await;

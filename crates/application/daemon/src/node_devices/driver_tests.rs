@@ -1,13 +1,14 @@
 //! A driver that is replaced while devices are allocated.
 
 use device_plugin::PreferredRequest;
+use device_plugin::pod_resources::{FailureReason, Holder};
 use devices::Luid;
 
-use super::tests::{one_gpu, two_gpus, with_reads_from_test};
+use super::tests::{one_gpu, read, two_gpus, until, with_reads_from_test};
 use super::*;
 use crate::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
-use crate::node_devices::device_holders::attribution;
+use crate::node_devices::device_holders::Answer;
 
 const OLD: &str = "nvgridsw_aws.inf_amd64_1b50ef32b191cff1";
 const NEW: &str = "nvgridsw_aws.inf_amd64_0000000000000002";
@@ -30,14 +31,31 @@ fn replicas() -> Vec<String> {
     ids.collect()
 }
 
+/// The log once it has both devices.
+async fn logged(log: &Log) -> String {
+    let count = || log.text().matches("the driver of a device was replaced").count();
+    until("both drivers are logged", || count() >= 2).await;
+    assert_eq!(count(), 2);
+    log.text()
+}
+
+/// The log of a replacement while the kubelet gives this answer about holders.
+async fn log_with(answer: Answer) -> String {
+    let log = Log::start();
+    let (mut devices, _send) = with_reads_from_test(two_gpus());
+    devices.holders =
+        DeviceHolders::new(Box::new(move |_| Box::pin(std::future::ready(answer.clone()))));
+    devices.apply_read(read(Cause::Change, replaced())).unwrap();
+    logged(&log).await
+}
+
 /// The kubelet asks for the preferred devices first and allocates later.
 #[tokio::test]
 async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
     let log = Log::start();
     let (mut devices, _send) = with_reads_from_test(two_gpus());
     let mut read = |snapshot| {
-        let read = Read { cause: Cause::Change, result: Ok(snapshot), duration: Duration::ZERO };
-        devices.apply_read(read).unwrap();
+        devices.apply_read(read(Cause::Change, snapshot)).unwrap();
         devices.served().borrow().resources[0].clone()
     };
     let resource = read(two_gpus());
@@ -59,63 +77,54 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
         let paths = paths(id);
         assert!(paths.len() == 17 && paths.iter().all(|path| path.contains(NEW)), "{paths:?}");
     }
-    let text = log.text();
-    assert_eq!(text.matches("the driver of a device was replaced").count(), 2, "{text}");
+    let text = logged(&log).await;
     assert!(text.contains(OLD) && text.contains(NEW) && text.contains("hint="), "{text}");
 }
 
-/// The log names each container once, until it has ended.
+/// The kubelet's answer has other resources, too.
 #[tokio::test]
-async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
-    let log = Log::start();
-    let (mut devices, _send) = with_reads_from_test(two_gpus());
-    let resource = devices.served().borrow().resources[0].clone();
-    let ids = replicas();
-    for id in &ids {
-        allocate(&*resource, std::slice::from_ref(id)).unwrap();
+async fn the_log_names_the_pods_that_hold_a_device_whose_driver_was_replaced() {
+    let replicas = replicas();
+    let mut held = Attribution::default();
+    for (resource, replica, pod, container) in [
+        ("directx.microsoft.com/display", replicas[0].clone(), "render", "main"),
+        ("directx.microsoft.com/display", replicas[0].replace(r"\0", r"\1"), "render", "side"),
+        ("directx.microsoft.com/display", replicas[0].replace(r"\0", r"\2"), "encode", "main"),
+        ("example.com/other", replicas[1].clone(), "other", "main"),
+    ] {
+        let [namespace, pod, container] = ["team", pod, container].map(str::to_owned);
+        held.insert(resource, replica, Arc::new(Holder { namespace, pod, container }));
     }
-    assert_eq!(devices.outdated.due, None);
-    let read = Read { cause: Cause::Change, result: Ok(replaced()), duration: Duration::ZERO };
-    devices.apply_read(read).unwrap();
-    let settled = devices.outdated.due.unwrap();
-    devices.review(None);
-    let settled = devices.outdated.due.filter(|due| *due > settled).unwrap();
-    assert_eq!(devices.published.outdated_replicas().len(), 2, "nobody reports the holders");
-    // The container with the second device has ended.
-    let holders = attribution(&[("directx.microsoft.com/display", &ids[0])]);
-    for _ in 0..2 {
-        devices.review(Some(&holders));
-    }
-    let text = log.text();
-    assert_eq!(text.matches("a container uses a driver that was replaced").count(), 1, "{text}");
-    assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
-    assert_eq!(devices.published.outdated_replicas().len(), 1);
-    devices.serve_notes();
-    let outdated = || StatusNotes::of(&devices.served().borrow().notes).outdated.unwrap();
-    let names = outdated().into_iter().map(|o| (o.pod, o.before, o.now)).collect::<Vec<_>>();
-    assert_eq!(names, [("render".to_owned(), OLD.to_owned(), NEW.to_owned())]);
-    assert!(devices.outdated.due.unwrap() > settled, "the kubelet is asked again");
-    devices.review(Some(&Attribution::default()));
-    assert_eq!(devices.published.outdated_replicas(), []);
-    devices.serve_notes();
-    let notes = StatusNotes::of(&devices.served().borrow().notes);
-    assert_eq!(notes.outdated, Some(vec![]));
-    assert_eq!(devices.outdated.due, None);
+    let text = log_with(Ok(Arc::new(held))).await;
+    let line = |replica: &str| {
+        let device = replica.trim_end_matches(r"\0");
+        let is_of_device = |line: &&str| line.contains(device) && line.contains("was replaced");
+        text.lines().find(is_of_device).unwrap().to_owned()
+    };
+    let first = line(&replicas[0]);
+    let second = line(&replicas[1]);
+    assert!(
+        first.contains("pods=\"team/encode, team/render\"") && first.contains("hint="),
+        "{text}"
+    );
+    assert!(second.contains("pods=\"\"") && !second.contains("hint="), "{text}");
 }
 
 #[tokio::test]
-async fn slots_that_were_allocated_before_the_driver_was_replaced_are_outdated() {
+async fn without_an_answer_of_the_kubelet_the_log_names_no_pods() {
+    for reason in [FailureReason::Missing, FailureReason::Timeout] {
+        let text = log_with(Err(reason)).await;
+        assert!(!text.contains("pods=") && text.matches("hint=").count() == 2, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_kubelet_that_does_not_answer_delays_no_list() {
     let (mut devices, _send) = with_reads_from_test(two_gpus());
-    let resource = devices.served().borrow().resources[0].clone();
-    let id = two_gpus().adapters[0].pnp.as_ref().unwrap().id.to_string() + r"\0";
-    let name = "directx.microsoft.com/display".parse().unwrap();
-    let published = devices.published();
-    let is_outdated = || published.is_outdated(&published.set(), &name, &id);
-    allocate(&*resource, std::slice::from_ref(&id)).unwrap();
-    assert!(!is_outdated());
-    let read = Read { cause: Cause::Change, result: Ok(replaced()), duration: Duration::ZERO };
-    devices.apply_read(read).unwrap();
-    assert!(is_outdated());
-    allocate(&*resource, std::slice::from_ref(&id)).unwrap();
-    assert!(!is_outdated());
+    devices.holders = DeviceHolders::new(Box::new(|_| Box::pin(std::future::pending())));
+    devices.apply_read(read(Cause::Change, replaced())).unwrap();
+    for entry in devices.set().resources[0].entries() {
+        let folder = entry.device.driver_store.as_ref().unwrap().path.clone();
+        assert!(folder.contains(NEW), "{folder}");
+    }
 }

@@ -2,18 +2,36 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use devices::{AllocatedDrivers, DeviceSet, OutdatedReplica, ResourceDevices, ResourceName};
+use devices::DeviceSet;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::host::adapter_reader::Activity;
 use crate::metrics::PluginMetrics;
 
+/// A device set, and whether the devices of the host are known.
+#[derive(Clone, Debug)]
+pub enum Discovery {
+    /// The host has not been read yet: the set has the resources of the configuration, without
+    /// devices.
+    Pending(Arc<DeviceSet>),
+    /// The set has the devices of the host.
+    Done(Arc<DeviceSet>),
+}
+
+impl Discovery {
+    /// The set, with or without devices.
+    pub(crate) fn set(&self) -> &Arc<DeviceSet> {
+        match self {
+            Discovery::Pending(set) | Discovery::Done(set) => set,
+        }
+    }
+}
+
 /// The published set.
 #[derive(Clone)]
 pub(crate) struct PublishedDevices {
-    /// The set from the first snapshot on.
-    known: watch::Sender<Option<Arc<DeviceSet>>>,
+    discovery: watch::Sender<Discovery>,
     /// What the reader of the host is doing.
     activity: Activity,
     /// What happens to the devices is counted here.
@@ -21,41 +39,32 @@ pub(crate) struct PublishedDevices {
     state: Arc<Mutex<State>>,
 }
 
+#[derive(Default)]
 struct State {
-    set: Arc<DeviceSet>,
     last_allocation: Option<Instant>,
-    allocated_drivers: AllocatedDrivers,
     /// Why the CDI specification could not be written.
     cdi_problem: Option<String>,
 }
 
 impl PublishedDevices {
     /// Publishes a set before the first snapshot, while the reader is doing `activity`.
-    pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
-        let state = State {
-            set: Arc::new(set),
-            last_allocation: None,
-            allocated_drivers: AllocatedDrivers::default(),
-            cdi_problem: None,
-        };
-        let (metrics, state) = (PluginMetrics::default(), Arc::new(Mutex::new(state)));
-        PublishedDevices { known: watch::Sender::new(None), activity, metrics, state }
+    pub(crate) fn pending_discovery(set: DeviceSet, activity: Activity) -> PublishedDevices {
+        PublishedDevices {
+            discovery: watch::Sender::new(Discovery::Pending(Arc::new(set))),
+            activity,
+            metrics: PluginMetrics::default(),
+            state: Arc::default(),
+        }
     }
 
     /// The current set.
     pub(crate) fn set(&self) -> Arc<DeviceSet> {
-        Arc::clone(&self.state().set)
+        Arc::clone(self.discovery.borrow().set())
     }
 
     /// Replaces the set.
-    pub(crate) fn publish(&self, set: DeviceSet) {
-        let set = Arc::new(set);
-        let mut state = self.state();
-        state.allocated_drivers.follow(&set);
-        state.set = Arc::clone(&set);
-        if self.pending().is_none() {
-            self.known.send_replace(Some(set));
-        }
+    pub(crate) fn publish(&self, discovery: Discovery) {
+        self.discovery.send_replace(discovery);
     }
 
     /// Why the CDI specification could not be written; `None` if it exists or is not needed.
@@ -68,45 +77,24 @@ impl PublishedDevices {
         self.state().cdi_problem = problem;
     }
 
-    /// The current set and its changes; `None` until the devices are known.
-    pub(crate) fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
-        self.known.subscribe()
+    /// The current set and its changes.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Discovery> {
+        self.discovery.subscribe()
     }
 
     /// Why the devices are not known yet; `None` if they are.
     pub(crate) fn pending(&self) -> Option<String> {
-        if self.known.borrow().is_some() {
-            return None;
+        match *self.discovery.borrow() {
+            Discovery::Pending(_) => {
+                Some(format!("the first discovery has not completed: {}", self.activity.text()))
+            }
+            Discovery::Done(_) => None,
         }
-        Some(format!("the first discovery has not completed: {}", self.activity.text()))
     }
 
-    /// Records that these replicas of the resource were allocated now.
-    pub(crate) fn allocated(&self, resource: &ResourceDevices, replicas: &[String]) {
-        let mut state = self.state();
-        state.allocated_drivers.record(resource, replicas.iter().map(String::as_str));
-        state.last_allocation = Some(Instant::now());
-    }
-
-    /// Whether a replica was allocated with another driver than its device has in `set`.
-    pub(crate) fn is_outdated(
-        &self,
-        set: &DeviceSet,
-        resource: &ResourceName,
-        replica: &str,
-    ) -> bool {
-        self.state().allocated_drivers.outdated_replica(set, resource, replica).is_some()
-    }
-
-    /// The replicas that were allocated with another driver than their device has.
-    pub(crate) fn outdated_replicas(&self) -> Vec<OutdatedReplica> {
-        let set = self.set();
-        self.state().allocated_drivers.outdated(&set)
-    }
-
-    /// Forgets the allocation of a replica, because its container has ended.
-    pub(crate) fn forget_allocation(&self, resource: &ResourceName, replica: &str) {
-        self.state().allocated_drivers.forget(resource, replica);
+    /// Records that devices were allocated now.
+    pub(crate) fn allocated(&self) {
+        self.state().last_allocation = Some(Instant::now());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,10 +105,5 @@ impl PublishedDevices {
     /// When devices were allocated the last time.
     pub(crate) fn last_allocation(&self) -> Option<Instant> {
         self.state().last_allocation
-    }
-
-    /// Makes the current set known: the devices have been discovered.
-    pub(crate) fn set_known(&self) {
-        self.known.send_replace(Some(self.set()));
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
+use tokio::sync::mpsc;
 
 use super::*;
+use crate::LauncherError;
 use crate::configuration;
 use crate::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
@@ -22,7 +24,9 @@ pub(super) fn config_of(text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    configuration::load(&[DriverModel::Wddm], Some(file)).unwrap()
+    let driver_models = vec![DriverModel::Wddm];
+    let flags = config::Flags { driver_models, config: Some(file), device_plugin_dir: None };
+    configuration::load(&flags).unwrap()
 }
 
 /// A host with two NVIDIA GPUs.
@@ -88,15 +92,17 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     let count = Arc::clone(&calls);
     let provide = move || {
         count.fetch_add(1, Ordering::Relaxed);
-        Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
+        Err(LauncherError::Missing("no space".to_owned()))
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     assert_ne!(calls.load(Ordering::Relaxed), 0);
-    let notice = "directx-visible is not mounted: no space; hint: make room";
-    assert_eq!(notices(&devices), [notice]);
+    let notices_now = notices(&devices);
+    let [notice] = notices_now.as_slice() else { panic!("{notices_now:?}") };
+    let problem = "directx-visible is not mounted: no space; hint: set visibility.enabled";
+    assert!(notice.starts_with(problem), "{notice}");
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: off"));
@@ -122,11 +128,11 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
     let problem = Arc::clone(&has_problem);
     let provide = move || {
         if problem.load(Ordering::Relaxed) {
-            return Err(Failure::runtime(anyhow!("others may change it")));
+            return Err(LauncherError::Missing("others may change it".to_owned()));
         }
         Ok(folder.clone())
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     for is_damaged in [false, true, false] {
         has_problem.store(is_damaged, Ordering::Relaxed);
         devices.update_launcher();
@@ -143,7 +149,8 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
 #[test]
 fn the_resource_of_a_rule_with_another_number_stays_the_same() {
     let rule = |vendor| format!("{{name: a/{vendor}, match: {{vendor: {vendor}}}}}");
-    let (amd, nvidia) = (rule("amd"), rule("nvidia"));
+    let amd = rule("amd");
+    let nvidia = rule("nvidia");
     let mut devices = node(&format!("resources: [{nvidia}]"));
     let before = resources(&devices)[1].clone();
     devices.reconfigure(catalog_of(&format!("resources: [{amd}, {nvidia}]"))).unwrap();
@@ -178,10 +185,30 @@ fn many_gpus() -> HostSnapshot {
     snapshot
 }
 
+/// How many adapters fit depends on the lengths of their IDs.
+#[test]
+fn as_many_adapters_as_a_list_can_hold_are_advertised_and_one_more_is_an_error() {
+    let with = |adapters: usize| {
+        let mut host = many_gpus();
+        host.adapters.truncate(adapters);
+        NodeDevices::fixed(catalog_of("multitenancy: 1024"), host)
+    };
+    let counts: Vec<usize> = (0..=64).collect();
+    let too_many = counts.partition_point(|adapters| with(*adapters).is_ok());
+    let most = too_many - 1;
+    assert!(most > 16 && too_many < 64, "{most}");
+    assert_eq!(lists(&with(most).unwrap()), [(DISPLAY.to_owned(), most * 1024)]);
+    let error = with(too_many).err().unwrap();
+    let text = command_line::error_chain(&error);
+    assert!(text.contains("kubelet accepts at most 4194304 bytes"), "{text}");
+    assert!(error.hint().unwrap().contains("lower `multitenancy`"), "{text}");
+}
+
 /// Other resources and removed devices must not wait for it.
 #[tokio::test]
 async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
-    let (all, mut few) = (many_gpus(), many_gpus());
+    let all = many_gpus();
+    let mut few = many_gpus();
     few.adapters.truncate(8);
     let mut devices = NodeDevices::fixed(catalog_of("multitenancy: 1024"), few).unwrap();
     devices.snapshot = all;
@@ -193,11 +220,13 @@ async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
     let mut devices = NodeDevices::fixed(catalog_of(""), many_gpus()).unwrap();
-    let failure = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
-    assert!(failure.chain().contains(DISPLAY), "{failure:?}");
-    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
-    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
-    assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");
+    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
+    let text = command_line::error_chain(&error);
+    assert!(text.contains(DISPLAY), "{text}");
+    assert!(text.contains("kubelet accepts at most 4194304 bytes"), "{text}");
+    let failure = format!("{:?}", command_line::Failure::from(error));
+    assert!(failure.contains("lower `multitenancy`"), "{failure}");
+    assert!(failure.contains("status: 2"), "{failure}");
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 64)]);
     assert_eq!(devices.published().set().resources[0].spec.sharing.replicas.get(), 1);
 }
@@ -205,7 +234,8 @@ fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
 #[tokio::test]
 async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
     let (_send, reads) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog_of(""), reads, Activity::default());
+    let mut devices =
+        NodeDevices::new(catalog_of(""), NodeSources { reads, ..NodeSources::none() });
     devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());
@@ -222,12 +252,13 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let log = Log::start();
     let mut devices = node("multitenancy: 2");
     let sockets = InMemory::default();
-    let kubelet = KubeletDouble::start(sockets.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(sockets.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = DevicePlugin::following(DIRECTORY, devices.served()).with_transport(sockets).run();
     let allocatable = |name: &'static str, count| {
         let kubelet = &kubelet;
         async move {
-            let seen = |views: &[device_plugin::testing::ResourceView]| {
+            let seen = |views: &[kubelet_double::ResourceView]| {
                 views.iter().any(|v| v.name == name && v.allocatable == count)
             };
             tokio::time::timeout(Duration::from_secs(5), kubelet.wait_for(seen)).await.unwrap();

@@ -19,7 +19,7 @@ fn node(
     devices.reconfigure(catalog_of("removalGraceSeconds: 0")).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    devices.ask_holders(Box::new(move |_| {
+    devices.holders = DeviceHolders::new(Box::new(move |_| {
         let asked = count.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(answer(asked)))
     }));

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
-use device_plugin::testing::{InMemory, KubeletDouble, Options};
 use device_plugin::{DevicePlugin, Readiness};
 use devices::{AdapterSource, ChangeCallback, SourceError};
-use win32::hcs::HcsError;
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
+use tokio::sync::mpsc;
 
 use super::reconfiguration_tests::config_of;
 use super::*;
-use crate::host::HostKind;
+use crate::LauncherError;
+use crate::cordon_file;
+use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
 
@@ -63,7 +65,6 @@ impl FakeSource {
         HostAccess {
             kind,
             open: Box::new(|| Ok(source)),
-            read_schemas: None,
             read_uuids: None,
             read_resets: None,
             cordons: None,
@@ -93,14 +94,18 @@ impl AdapterSource for FakeSource {
     }
 }
 
+fn sources(access: HostAccess) -> NodeSources {
+    NodeSources::start(access, ConfigReload::none()).unwrap()
+}
+
 /// Starts on a host whose first read ends.
 async fn start(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(LIMIT, catalog(), access).await.unwrap()
+    NodeDevices::start_within(LIMIT, catalog(), sources(access)).await.unwrap()
 }
 
 /// Starts on a host whose first read hangs.
 async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
-    NodeDevices::start_within(Duration::from_millis(20), catalog(), access).await.unwrap()
+    NodeDevices::start_within(Duration::from_millis(20), catalog(), sources(access)).await.unwrap()
 }
 
 pub(super) fn two_gpus() -> HostSnapshot {
@@ -147,9 +152,11 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let devices = start_on_hung_host(source.access(HostKind::Live)).await;
     let sockets = InMemory::default();
     let directory = std::path::Path::new("/kubelet");
-    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default()).unwrap();
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
-    let (ready, plugin) = (plugin.readiness(), plugin.run());
+    let ready = plugin.readiness();
+    let plugin = plugin.run();
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {
@@ -185,10 +192,10 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     let appeared = Arc::new(AtomicBool::new(false));
     let exist = Arc::clone(&appeared);
     let provide = move || {
-        let failure = || Failure::runtime(anyhow::anyhow!("not there"));
-        exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
+        let error = || LauncherError::Missing("not there".to_owned());
+        exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(error)
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_notes();
     let mut served = devices.served();
@@ -231,11 +238,10 @@ async fn a_first_read_that_fails_is_repeated_and_its_reason_is_reported() {
 
 #[tokio::test]
 async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
-    let failure = || Failure::runtime(anyhow::anyhow!("this host has no dxcore.dll"));
     let mut access = FakeSource::default().access(HostKind::Live);
-    access.open = Box::new(move || Err(failure()));
-    let error = NodeDevices::start(catalog(), access).await.err().unwrap();
-    let text = format!("{error:?}");
+    access.open = Box::new(|| Err(HostError::Unsupported("this host has no dxcore.dll".into())));
+    let error = NodeDevices::start(catalog(), sources(access)).await.err().unwrap();
+    let text = format!("{:?}", Failure::from(error));
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
 
@@ -249,7 +255,7 @@ async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
     drop(release);
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    let text = format!("{ended:?}");
+    let text = format!("{:?}", Failure::from(ended));
     assert!(text.contains("status: 2") && text.contains("multitenancy"), "{text}");
 }
 
@@ -302,9 +308,9 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
 /// Devices of a node whose reads a test sends itself, on the paused clock.
 pub(super) fn with_reads_from_test(
     snapshot: HostSnapshot,
-) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, Failure>>) {
+) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, HostError>>) {
     let (send, reads) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog(), reads, Activity::default());
+    let mut devices = NodeDevices::new(catalog(), NodeSources { reads, ..NodeSources::none() });
     devices
         .apply_read(Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO })
         .unwrap();
@@ -330,7 +336,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
     drop(send);
     let ended = running.await.unwrap();
-    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
+    assert!(command_line::error_chain(&ended).contains("panicked"), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -374,7 +380,7 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.known_sets();
+    let mut sets = published.subscribe();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
@@ -387,37 +393,6 @@ async fn uuids_arrive_later_and_change_no_list() {
     assert!(!list.has_changed().unwrap());
 }
 
-/// The Host Compute Service must not delay the devices, and its answer counts when it comes.
-#[tokio::test]
-async fn a_hung_host_compute_service_delays_only_its_own_answer() {
-    let (release, released) = channel();
-    let released = Mutex::new(released);
-    let read_schemas = move || -> Result<Vec<HcsSchema>, HcsError> {
-        Ok(vec![released.lock().unwrap().recv().unwrap()])
-    };
-    let mut snapshot = two_gpus();
-    snapshot.host.hcs_schemas.clear();
-    let source = FakeSource::with(Ok(snapshot.clone()));
-    let mut access = source.access(HostKind::Live);
-    access.read_schemas = Some(Arc::new(read_schemas));
-    let devices = start(access).await;
-    let published = devices.published();
-    let mut list = list(&devices);
-    assert_eq!(list.borrow_and_update().devices().len(), 2);
-    let _running = tokio::spawn(devices.run());
-    assert_eq!(published.set().host.hcs_schemas, []);
-
-    let old = HcsSchema { major: 2, minor: 1 };
-    release.send(old).unwrap();
-    until("the answer is published", || published.set().host.hcs_schemas == [old]).await;
-    assert!(!devices::takes_location_paths(&published.set().host));
-    snapshot.adapters.truncate(1);
-    source.set_next_read(Ok(snapshot));
-    source.notify_change();
-    assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-    assert_eq!(published.set().host.hcs_schemas, [old], "later snapshots do not forget it");
-}
-
 fn reasons(set: &DeviceSet) -> Vec<String> {
     let health = |entry: &devices::ListedDevice| match entry.health {
         devices::Health::Healthy => "healthy".to_owned(),
@@ -426,7 +401,8 @@ fn reasons(set: &DeviceSet) -> Vec<String> {
     set.resources[0].entries().iter().map(health).collect()
 }
 
-/// The start with the file is a restart of the plugin, which must not offer the device for a moment.
+/// The start with the file is a restart of the plugin, which must not offer the device for a
+/// moment.
 #[tokio::test]
 async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_restart() {
     const CORDONED: &str = "cordoned: taken out of service by the node's annotation \
@@ -472,5 +448,5 @@ async fn a_panic_of_the_reader_ends_the_daemon() {
     source.0.lock().unwrap().next = None;
     source.notify_change();
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
+    assert!(command_line::error_chain(&ended).contains("panicked"), "{ended:?}");
 }

@@ -76,7 +76,6 @@ fn holder(replica: &str, pod: &str) -> Holder {
         pod: pod.to_owned(),
         pod_uid: Some(format!("uid-of-{pod}")),
         container: "main".to_owned(),
-        outdated: false,
     }
 }
 
@@ -129,9 +128,7 @@ fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
-    let holder = holder(&format!(r"{FIRST}\0"), "one");
-    let holder = Holder { outdated: true, ..holder };
-    let text = text("", &[holder]);
+    let text = text("", &[holder(&format!(r"{FIRST}\0"), "one")]);
     for metric in METRICS {
         let family = metric.family();
         let kind = format!("# TYPE {family} {}\n", metric.kind.as_str());
@@ -187,21 +184,6 @@ fn a_shared_device_belongs_to_no_single_container() {
     assert!(
         allocated.len() == 2 && allocated.iter().all(|s| s.ends_with("} 1.0")),
         "{allocated:?}"
-    );
-}
-
-#[test]
-fn only_replicas_with_an_earlier_driver_are_outdated() {
-    let outdated = Holder { outdated: true, ..holder(&format!(r"{FIRST}\2"), "one") };
-    let holders =
-        [holder(&format!(r"{FIRST}\0"), "one"), holder(&format!(r"{FIRST}\1"), "two"), outdated];
-    let text = text("multitenancy: 4", &holders);
-    let series = series(&text, "directx_device_outdated_driver_replicas");
-    assert!(
-        series.len() == 1
-            && series[0].contains(r#"pod="one",container="main"#)
-            && series[0].ends_with("} 1.0"),
-        "{series:?}"
     );
 }
 

@@ -1,5 +1,5 @@
-//! `container`: whether containers that containerd starts see the devices that they get.
-//! A program in the container lists them. If this node has `directx-visible`, that checks in another
+//! `container`: whether containers that containerd starts see the devices that they get. A program
+//! in the container lists them. If this node has `directx-visible`, that checks in another
 //! container whether it shows only the allocated devices.
 
 mod ctr;
@@ -12,8 +12,7 @@ use std::process::Output;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
-use command_line::Failure;
-use config::Config;
+use config::{Config, ConfigError};
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
     Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ReplicaId, ResourceDevices,
@@ -35,10 +34,10 @@ pub(super) const SECONDS: u64 = 300;
 /// Tests a container for one device and one for all devices of each resource.
 pub(super) async fn run(
     request: &Request,
-    config: Result<&Config, &Failure>,
+    config: Result<&Config, &ConfigError>,
     stop: &Stop,
 ) -> anyhow::Result<Vec<Finding>> {
-    let config = config.map_err(|failure| anyhow!(failure.chain()));
+    let config = config.map_err(|error| anyhow!(command_line::error_chain(error)));
     let policy = config.context("the configuration is not valid")?.policy.clone();
     let inventory = request.input.inventory.clone();
     let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::finding::{Finding, Status, Subject, millis};
 use crate::stop::Stop;
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use command_line::{OnStep, read_live};
 use devices::{Adapter, AdapterSource, Criteria, HostSnapshot, Luid, discover};
 
@@ -31,8 +31,7 @@ pub(super) async fn read(
 ) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
     let reads = stop.or_on_thread(move || match &inventory {
         Some(path) => measured_reads(Some(path), times, Arc::new(|_| ())),
-        None => read_live(move |on_step| measured_reads(None, times, on_step))
-            .map_err(|failure| anyhow!(failure.chain()))?,
+        None => read_live(move |on_step| measured_reads(None, times, on_step))?,
     });
     reads.await?.context("the adapters cannot be read")
 }
@@ -54,7 +53,7 @@ fn measured_reads(
 }
 
 pub(super) fn open(inventory: Option<&Path>) -> anyhow::Result<Box<dyn AdapterSource>> {
-    command_line::open_host(inventory).map_err(|failure| anyhow!(failure.chain()))
+    Ok(command_line::open_host(inventory)?)
 }
 
 pub(super) fn snapshot(source: &mut dyn AdapterSource) -> anyhow::Result<HostSnapshot> {

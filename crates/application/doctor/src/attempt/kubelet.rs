@@ -41,7 +41,8 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding
     };
     let resource = Arc::new(TemporaryResource::default());
     let plugin = DevicePlugin::new(directory, vec![resource]).with_graceful_shutdown(shutdown);
-    let (mut readiness, serving) = (plugin.readiness(), plugin.run());
+    let mut readiness = plugin.readiness();
+    let serving = plugin.run();
     let observing = async {
         let finding = observe(&mut readiness, stop).await;
         drop(end);
@@ -57,7 +58,8 @@ async fn observe(
     stop: &Stop,
 ) -> Result<Finding, Reason> {
     let began = Instant::now();
-    let (mut registered, mut last_error) = (None, None);
+    let mut registered = None;
+    let mut last_error = None;
     loop {
         match stop.or(readiness.changed()).await {
             Ok(Ok(())) => {}

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use command_line::{Failure, error_chain};
-use daemon::event_loop;
+use command_line::error_chain;
+use daemon::{DaemonError, event_loop};
 use device_plugin::{Transport as _, UnixSockets};
 use tokio::time::timeout;
 use win32::directory_access::{Writer, directory_writers, restriction};
@@ -22,7 +22,7 @@ const RESTART: &str = "check that the kubelet runs (on Windows `Get-Service kube
      it";
 
 /// Inspects the directory, and connects to the kubelet without sending anything.
-pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
+pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], DaemonError> {
     let socket = event_loop::build()?.block_on(socket(&path.join(device_plugin::KUBELET_SOCKET)));
     Ok([directory(path), socket])
 }

@@ -50,7 +50,7 @@ pub(super) fn stdout_of(program: &Path, arguments: &[&str]) -> Result<String, St
 
 fn stdout_within(command: Command, limit: Duration) -> Result<String, String> {
     let program = command.as_std().get_program().to_owned();
-    let event_loop = event_loop::build().map_err(|failure| failure.chain())?;
+    let event_loop = event_loop::build().map_err(|error| command_line::error_chain(&error))?;
     let ended = event_loop
         .block_on(async {
             let stop = Stop::only_after(limit);

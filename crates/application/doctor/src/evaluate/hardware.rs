@@ -1,6 +1,6 @@
 //! Devices, which of them containers can see, and NVIDIA's management library.
 
-use command_line::Failure;
+use command_line::{HostError, error_chain};
 use devices::{
     Adapter, Attribute, Attributes, Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform,
     UnhealthyReason, Vendor, WarningEffect,
@@ -19,7 +19,7 @@ const UNREAD_ON_LINUX: &str = "install the GPU vendor's driver on the Windows ho
      partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
      make it privileged";
 
-pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
+pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
     let default = match platform {
         Platform::LinuxDxg => UNREAD_ON_LINUX,
         Platform::Windows => {
@@ -27,7 +27,7 @@ pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
              container"
         }
     };
-    Subject::DEVICE.failed(failure.chain(), failure.hint_text().unwrap_or(default))
+    Subject::DEVICE.failed(error_chain(error), error.hint().unwrap_or(default))
 }
 
 /// Whether the adapter is a GPU, also one in MCDM mode, which has no display, and one that is not

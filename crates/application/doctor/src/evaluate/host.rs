@@ -1,7 +1,8 @@
 //! Windows, its Host Compute Service, and an image that is to run on it.
 
 use devices::{
-    FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HostFacts, takes_location_paths,
+    FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HcsSchema, HostFacts,
+    takes_location_paths,
 };
 use win32::NEEDED_WINDOWS;
 
@@ -14,6 +15,9 @@ const FIRST_BUILD: u32 = 17_763;
 /// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
 /// first Server that has it.
 const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
+
+/// The first HCS schema that can assign one device to a container by location path.
+const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
 
 /// A Linux host with `/dev/dxg` and its software.
 pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
@@ -75,14 +79,19 @@ pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
         _ => ("schemas", "support", "do"),
     };
     let list = schemas.join(", ");
-    if takes_location_paths(host) {
+    if host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA) {
         return Subject::HCS.ok(format!("{noun} {list} {supports} devices by location path"));
     }
+    let effect = if takes_location_paths(host.build) {
+        "the plugin assigns devices by location path because of the Windows build, so containers with \
+         a device may not start"
+    } else {
+        "a container that requests a display device gets all display adapters of the host, and one \
+         that requests a compute-only device is refused unless `deviceClass` is set for mcdm"
+    };
     Subject::HCS.warning(
         format!("{noun} {list} {does} not support devices by location path (2.2 does)"),
-        "a container that requests a display device gets all display adapters of the host, and one \
-         that requests a compute-only device is refused unless `deviceClass` is set for mcdm; use \
-         Windows Server 2022 or newer",
+        format!("{effect}; use Windows Server 2022 or newer"),
     )
 }
 
@@ -99,7 +108,8 @@ pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
         return Subject::IMAGE.ok(format!("images of {image} run on build {build}"));
     }
     let are = if image > *runnable.end() { "newer than" } else { "too old for" };
-    let (oldest, newest) = (runnable.start().build, runnable.end().build);
+    let oldest = runnable.start().build;
+    let newest = runnable.end().build;
     let builds =
         if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") };
     Subject::IMAGE.failed(

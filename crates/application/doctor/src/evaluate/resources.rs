@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use command_line::Failure;
-use config::{Config, Origin};
+use command_line::error_chain;
+use config::{Config, ConfigError};
 use devices::{
     Catalog, DeviceSet, Filter, Luid, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
 };
@@ -14,21 +14,21 @@ use super::runtime_files::runtime_files;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
 
-/// The configuration, and the values in it that have no effect.
-pub(super) fn configuration(configuration: &Result<Config, Failure>) -> Vec<Finding> {
+/// The configuration with its files and variables, and the values in it that have no effect.
+pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<Finding> {
     let configuration = match configuration {
         Ok(configuration) => configuration,
-        Err(failure) => {
+        Err(error) => {
             let fix = "fix the configuration; `serve` does not start with it";
-            let hint = failure.hint_text().unwrap_or(fix);
-            return vec![Subject::CONFIGURATION.failed(failure.chain(), hint)];
+            let hint = error.hint().unwrap_or(fix);
+            return vec![Subject::CONFIGURATION.failed(error_chain(error), hint)];
         }
     };
-    let effective = configuration.effective.iter();
-    let explicit = effective.filter(|value| value.origin != Origin::Default);
-    let what = match explicit.map(ToString::to_string).collect::<Vec<_>>().as_slice() {
+    let models = configuration.models.iter();
+    let configured = models.filter(|model| !model.sources().is_empty());
+    let what = match configured.map(ToString::to_string).collect::<Vec<_>>().as_slice() {
         [] => "every value is a default".to_owned(),
-        values => values.join("; "),
+        models => models.join("; "),
     };
     let mut checks = vec![Subject::CONFIGURATION.ok(what)];
     checks.extend(configuration.notices.iter().map(|notice| {

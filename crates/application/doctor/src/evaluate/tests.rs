@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use command_line::Failure;
+use command_line::HostError;
+use config::ConfigError;
 use config::{Config, EmptyEnvironment, Flags};
 use devices::{
     Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, ContainerPolicy, Containerd,
@@ -64,7 +64,7 @@ fn healthy() -> NodeFacts {
 
 /// A node whose adapters cannot be read.
 fn unreadable(facts: &mut NodeFacts) {
-    facts.unread = Some(Failure::runtime(anyhow!("no dxcore.dll")));
+    facts.unread = Some(HostError::Unsupported("no dxcore.dll".into()));
     facts.snapshot.adapters.clear();
 }
 
@@ -181,6 +181,22 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     }
 }
 
+/// The build decides what the plugin does.
+#[test]
+fn the_effect_of_an_old_schema_depends_on_the_build() {
+    for (build, effect) in [
+        ("10.0.17763.1", "a container that requests a display device gets all"),
+        ("10.0.18362.1", "containers with a device may not start"),
+    ] {
+        let found = changed(Subject::HCS, |facts| {
+            facts.snapshot.host.build = Some(build.parse().unwrap());
+            facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+        });
+        let hint = found[0].hint.as_deref().unwrap();
+        assert!(hint.contains(effect), "{build}: {hint}");
+    }
+}
+
 #[test]
 fn an_image_is_checked_when_both_versions_are_known() {
     let image =
@@ -242,7 +258,8 @@ fn kubelets_before_1_26_are_not_supported() {
 
 #[test]
 fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecked() {
-    let error = || Failure::usage(anyhow!("key `x`")).hint("did you mean y");
+    let what = "key `x`".to_owned();
+    let error = || ConfigError::Conflict { what: what.clone(), hint: "did you mean y" };
     let checks = changed(Subject::CONFIGURATION, |facts| facts.configuration = Err(error()));
     assert_eq!(checks[0].status, Status::Failed);
     assert_eq!(checks[0].what, "key `x`");

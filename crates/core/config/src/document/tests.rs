@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::*;

@@ -23,7 +23,7 @@ impl InventoryError {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
-            InventoryError::File { source, .. } => crate::regular_file::read_hint(source),
+            InventoryError::File { source, .. } => crate::file_bytes::read_hint(source),
             InventoryError::Content(error) => error.hint(),
         }
     }

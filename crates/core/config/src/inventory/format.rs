@@ -35,8 +35,8 @@ pub(crate) struct InventoryFile {
 }
 
 impl InventoryFile {
-    /// Checks what no single value shows: that a recording is complete, and that no two adapters have
-    /// one LUID, nor one instance ID, which Windows compares without case.
+    /// Checks what no single value shows: that a recording is complete, and that no two adapters
+    /// have one LUID, nor one instance ID, which Windows compares without case.
     pub(crate) fn validate(&self, name: &str) -> Result<(), ReadError> {
         if self.recorded_by.is_some() && self.complete != Some(true) {
             let what = "the inventory is cut off: its last line `complete: true` is missing";

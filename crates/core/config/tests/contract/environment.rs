@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::{Config, ConfigError, Environment, Flags, Trust};
+use config::{Config, ConfigError, Environment, Flags, ModelSummary, Trust};
 use devices::DriverModel;
 
 /// Variables and files; the working directory is `/here`.
@@ -82,10 +82,18 @@ pub(crate) fn report<T: std::fmt::Debug>(result: Result<T, ConfigError>) -> Stri
     }
 }
 
-/// Every effective value, one per line.
+/// Every value and where it may come from, one per line.
 pub(crate) fn effective(config: &Config) -> String {
-    let lines: Vec<String> = config.effective.iter().map(ToString::to_string).collect();
-    lines.join("\n")
+    let of_model = |summary: &ModelSummary| {
+        let model = summary.model;
+        let values = summary.settings.iter().map(move |setting| {
+            let default = if setting.is_default { " (default)" } else { "" };
+            format!("{model} {setting}{default}")
+        });
+        let head = format!("{model} sources: {:?}", summary.sources());
+        std::iter::once(head).chain(values).collect::<Vec<_>>()
+    };
+    config.models.iter().flat_map(of_model).collect::<Vec<_>>().join("\n")
 }
 
 /// The keys that a file accepts after `start`, from the hint of the error about one that it

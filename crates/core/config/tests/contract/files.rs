@@ -36,6 +36,7 @@ publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
+CDIDevices: true
 CordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']
 UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
@@ -52,6 +53,10 @@ resources:
 
 #[test]
 fn every_key_in_any_case() {
+    let text = EVERYTHING.to_ascii_lowercase();
+    for key in keys("") {
+        assert!(text.contains(&format!("\n{}:", key.to_ascii_lowercase())), "{key}");
+    }
     let config = configured(EVERYTHING, &WDDM).unwrap();
     insta::assert_snapshot!(effective(&config));
     assert_eq!(config.notices, Vec::<String>::new());
@@ -62,7 +67,7 @@ fn every_key_in_any_case() {
     assert_eq!((policy.publish_numa, policy.removal_grace.as_secs()), (true, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
-    assert!(container.omit_wow64);
+    assert!(container.omit_wow64 && container.cdi_devices);
     assert_eq!(
         (container.multi_device, container.omit_environment_hints),
         (MultiDevice::Reject, true)
@@ -91,7 +96,8 @@ fn every_key_in_any_case() {
 #[test]
 fn an_empty_file_and_empty_keys_set_nothing() {
     let wanted = effective(&configured("", &BOTH).unwrap());
-    assert!(!wanted.contains("c.yaml"), "{wanted}");
+    let defaults = effective(&TestEnvironment::default().load(&BOTH).unwrap());
+    assert_eq!(wanted.replace(r#"["c.yaml"]"#, "[]"), defaults);
     let empty = keys("").join(":\n") + ":\n";
     assert_eq!(effective(&configured(&empty, &BOTH).unwrap()), wanted);
 }
@@ -353,7 +359,7 @@ fn what_has_no_effect_is_a_notice() {
         configured("runtimeMounts: never\nmultitenancy: 2", &[DriverModel::Legacy]).unwrap();
     assert_eq!(
         config.notices,
-        ["c.yaml:1: runtimeMounts has no effect with the driver model legacy"]
+        ["c.yaml: runtimeMounts has no effect with the driver model legacy"]
     );
 }
 

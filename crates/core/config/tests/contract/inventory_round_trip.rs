@@ -272,7 +272,8 @@ fn adapter() -> impl Strategy<Value = Adapter> {
 /// Adapters that one host can have: no LUID and no `PnP` id twice.
 fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
     vec(adapter(), 0..3).prop_map(|mut adapters| {
-        let (mut luids, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        let mut luids = BTreeSet::new();
+        let mut ids = BTreeSet::new();
         adapters.retain(|adapter| {
             let id = adapter.pnp.as_ref().map(|pnp| pnp.id.as_str().to_uppercase());
             luids.insert(adapter.luid) && id.is_none_or(|id| ids.insert(id))

@@ -67,6 +67,34 @@ fn a_variable_takes_precedence_over_the_file() {
 }
 
 #[test]
+fn the_file_and_the_variables_of_each_driver_model_are_named() {
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.yaml", "multitenancy: 2\nremovalGraceSeconds: 60")
+        .file(r"C:\etc\mcdm.yaml", "")
+        .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "3")
+        .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", " ")
+        .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml")
+        .variable("LEGACY_DEVICE_PLUGIN_MULTITENANCY", "4")
+        .variable("PLUGIN_SOCK_DIR", "/kubelet");
+    let summaries = |models: &[DriverModel]| {
+        let models = environment.load(models).unwrap().models;
+        models.iter().map(|model| model.to_string().replace('\\', "/")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        summaries(&BOTH),
+        [
+            "wddm multitenancy = 3 (/here/wddm.yaml, variable WDDM_DEVICE_PLUGIN_MULTITENANCY)",
+            "every value of mcdm is a default (C:/etc/mcdm.yaml)",
+        ]
+    );
+    assert_eq!(
+        summaries(&[DriverModel::Legacy]),
+        ["legacy multitenancy = 4 (variable LEGACY_DEVICE_PLUGIN_MULTITENANCY, \
+             variable PLUGIN_SOCK_DIR)"]
+    );
+}
+
+#[test]
 fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
     let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", "multitenancy: nonsense")

@@ -124,8 +124,8 @@ pub struct DeviceMatch {
 pub struct ContainerPolicy {
     /// Which runtime files are mounted.
     pub runtime_mounts: RuntimeMounts,
-    /// Whether none of these files, nor the 32-bit filter of `directx-visible`, goes into `SysWOW64`.
-    /// The user's mounts there stay.
+    /// Whether none of these files, nor the 32-bit filter of `directx-visible`, goes into
+    /// `SysWOW64`. The user's mounts there stay.
     pub omit_wow64: bool,
     /// Destinations that are never mounted, compared case-insensitively.
     pub exclude_mounts: Vec<FileName>,
@@ -143,8 +143,8 @@ pub struct ContainerPolicy {
     pub omit_environment_hints: bool,
     /// Whether containers get `directx-visible`; rules inherit it.
     pub visibility: Visibility,
-    /// Whether containers of a Linux host get the name of a CDI device instead of the device and its
-    /// mounts.
+    /// Whether containers of a Linux host get the name of a CDI device instead of the device and
+    /// its mounts.
     pub cdi_devices: bool,
 }
 

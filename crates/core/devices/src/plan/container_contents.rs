@@ -1,5 +1,5 @@
-//! What a container gets in addition to its device entry, and what an administrator should know about
-//! it.
+//! What a container gets in addition to its device entry, and what an administrator should know
+//! about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

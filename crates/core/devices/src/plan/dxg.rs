@@ -1,7 +1,7 @@
 //! What the containers of a Linux host with `/dev/dxg` get.
 //!
-//! The host is a virtual machine to which Windows lends its adapters, such as WSL2. All adapters are
-//! behind one device file, so nothing here keeps a container from using the devices of others.
+//! The host is a virtual machine to which Windows lends its adapters, such as WSL2. All adapters
+//! are behind one device file, so nothing here keeps a container from using the devices of others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub const DXG_DEVICE: &str = "/dev/dxg";
 /// The name of the CDI device that contains the device file, the folders and the search path.
 pub const DXG_CDI_DEVICE: &str = "directx.microsoft.com/dxg=all";
 
-/// The folders of the host with libraries for every driver, and with the driver store of Windows. The
-/// libraries contain these paths.
+/// The folders of the host with libraries for every driver, and with the driver store of Windows.
+/// The libraries contain these paths.
 pub const DXG_FOLDERS: [&str; 2] = ["/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"];
 
 /// The variable with which programs find the libraries, and its value.
@@ -99,8 +99,8 @@ fn vendor_hints(devices: &[Arc<Device>]) -> BTreeMap<String, String> {
     hints.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The positions of a container's GPUs of a vendor. `None` if the container has all of them: libraries
-/// skip GPUs that they do not support, so that a list of all can name the wrong ones.
+/// The positions of a container's GPUs of a vendor. `None` if the container has all of them:
+/// libraries skip GPUs that they do not support, so that a list of all can name the wrong ones.
 fn indexes(devices: &[Arc<Device>], vendor: Vendor) -> Option<String> {
     let of_vendor = devices.iter().filter(|device| device.vendor == vendor);
     let known: Vec<_> = of_vendor.filter_map(|device| device.vendor_index).collect();

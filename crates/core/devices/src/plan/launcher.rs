@@ -1,8 +1,8 @@
 //! The files of `directx-visible` that containers get under `visibility: launcher`.
 //!
 //! Adds the launcher and its filters to a container's mounts, or returns why the container does not
-//! get them. These mounts are equal for all resources, because the kubelet merges the answers for all
-//! resources of a container.
+//! get them. These mounts are equal for all resources, because the kubelet merges the answers for
+//! all resources of a container.
 
 use crate::plan::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::text::case_folding::fold_case;
@@ -13,8 +13,8 @@ use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
-/// The folder of the host with the launcher's folders. Files with another content get another folder,
-/// because a container keeps the paths with which it was created.
+/// The folder of the host with the launcher's folders. Files with another content get another
+/// folder, because a container keeps the paths with which it was created.
 #[must_use]
 pub fn launcher_root(system_root: &SystemRoot) -> String {
     let drive = system_root.as_str().split('\\').next().unwrap_or_default();

@@ -128,7 +128,8 @@ pub(crate) fn resolve(
     // The file that is mounted at each destination, by folder and name.
     let mut taken: HashMap<(&str, String), usize> = HashMap::new();
     for entry in devices {
-        let (device, policy) = (&*entry.device, &*entry.policy.container);
+        let device = &*entry.device;
+        let policy = &*entry.policy.container;
         let reason = no_mounts(device, policy, host);
         plan.devices_without_mounts.extend(reason.map(|reason| (device.luid, reason)));
         let Ok(store) = &device.driver_store else { continue };
@@ -144,7 +145,8 @@ pub(crate) fn resolve(
             let place = (folder, name);
             let by = taken.get(&place).and_then(|index| plan.files.get(*index));
             let outcome = match (reason, by.map(|by| &by.file)) {
-                // The other reasons are the administrator's own choice, or make every mount impossible.
+                // The other reasons are the administrator's own choice, or make every mount
+                // impossible.
                 (Some(NoMountsReason::MountedByWindows), _)
                     if origin == MountOrigin::Configuration && !is_excluded =>
                 {
@@ -234,7 +236,8 @@ fn files<'a>(
 fn files_of(list: &[(&str, &str)]) -> Vec<RuntimeFile> {
     list.iter()
         .filter_map(|(source, destination)| {
-            let (source, destination) = (source.parse().ok()?, destination.parse().ok()?);
+            let source = source.parse().ok()?;
+            let destination = destination.parse().ok()?;
             Some(RuntimeFile { source, destination })
         })
         .collect()

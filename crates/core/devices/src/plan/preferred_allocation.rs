@@ -6,8 +6,8 @@
 //! and of the replicas. The result is a subset of the available replicas, has the
 //! requested size, and depends only on the arguments.
 //!
-//! Replicas are chosen one after the other, and each choice compares the devices. Anyone who may create
-//! a pod decides how many are requested, so the cost is linear in that number and in the
+//! Replicas are chosen one after the other, and each choice compares the devices. Anyone who may
+//! create a pod decides how many are requested, so the cost is linear in that number and in the
 //! number of devices.
 
 use std::cmp::Reverse;
@@ -74,7 +74,8 @@ struct Candidate<'a> {
 }
 
 fn candidates<'a>(resource: &ResourceDevices) -> Vec<Candidate<'a>> {
-    let (mut drivers, mut affinities) = (HashMap::new(), HashMap::new());
+    let mut drivers = HashMap::new();
+    let mut affinities = HashMap::new();
     let candidates = resource.entries().iter().enumerate().map(|(n, entry)| {
         let driver = entry.device.driver_store.as_ref().ok().map(|store| store.path.clone());
         let affinity = (driver.clone(), entry.published_numa_node());
@@ -110,8 +111,8 @@ impl Counts {
         Counts { of_driver: vec![0; devices], of_affinity: vec![0; devices] }
     }
 
-    /// The first choice decides for the rest: a device with as many free devices of its driver, and of
-    /// its affinity, as are `wanted`.
+    /// The first choice decides for the rest: a device with as many free devices of its driver, and
+    /// of its affinity, as are `wanted`.
     fn before_the_first(devices: &[Candidate<'_>], wanted: usize) -> Counts {
         let mut counts = Counts::new(devices.len());
         for device in devices.iter().filter(|device| !device.free.is_empty()) {

@@ -278,8 +278,8 @@ fn copy_to_vm<'de, D: Deserializer<'de>>(
 }
 
 impl DriverStore {
-    /// Whether the folder has no file at all, although the driver needs it: on Windows it names files
-    /// there, and on Linux every driver is there.
+    /// Whether the folder has no file at all, although the driver needs it: on Windows it names
+    /// files there, and on Linux every driver is there.
     pub(crate) fn lacks_files(&self, platform: Platform) -> bool {
         let needs_files = platform == Platform::LinuxDxg || !self.copy_to_vm.is_empty();
         needs_files && self.files == StoreFiles::Listed(BTreeSet::new())

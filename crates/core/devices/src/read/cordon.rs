@@ -20,8 +20,8 @@ pub struct DeviceName(String);
 text!(DeviceName);
 
 impl DeviceName {
-    /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a device
-    /// contains neither ("Device Instance IDs", Microsoft Learn).
+    /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a
+    /// device contains neither ("Device Instance IDs", Microsoft Learn).
     #[must_use]
     pub fn list(text: &str) -> Vec<DeviceName> {
         let names = text.split([',', '\n', '\r']).filter_map(|name| name.parse().ok());
@@ -29,7 +29,8 @@ impl DeviceName {
     }
 
     pub(crate) fn names(&self, id: &PnpId, location_path: Option<&LocationPath>) -> bool {
-        let (name, id) = (fold_case(&self.0), fold_case(id.as_str()));
+        let name = fold_case(&self.0);
+        let id = fold_case(id.as_str());
         name == id
             || split(&name).is_some_and(|(device, _)| device == id)
             || location_path.is_some_and(|path| fold_case(path.as_str()) == name)

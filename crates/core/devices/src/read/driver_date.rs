@@ -39,7 +39,8 @@ impl fmt::Display for DriverDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Days since 1 March 1600, so that a leap day is the last day of its year.
         let days = self.days + 306;
-        let (era, day) = (days / 146_097, days % 146_097);
+        let era = days / 146_097;
+        let day = days % 146_097;
         let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
         let day_of_year = day - (365 * year + year / 4 - year / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;

@@ -104,8 +104,8 @@ pub enum Platform {
     /// Windows.
     #[default]
     Windows,
-    /// Linux in a virtual machine to which a Windows host lends its adapters through `/dev/dxg`, as in
-    /// WSL2.
+    /// Linux in a virtual machine to which a Windows host lends its adapters through `/dev/dxg`, as
+    /// in WSL2.
     LinuxDxg,
 }
 
@@ -127,7 +127,8 @@ pub struct HostFacts {
     /// The Windows build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
-    /// The highest schema of each major version that HCS supports, in the order of HCS.
+    /// The highest schema of each major version that HCS supports, in the order of HCS. They are
+    /// only reported: the build decides how a device is assigned.
     #[serde(
         deserialize_with = "or_default",
         serialize_with = "on_one_line",
@@ -137,9 +138,9 @@ pub struct HostFacts {
     /// Whether 32-bit runtime files can be mounted.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub wow64: Wow64,
-    /// Whether discovery runs inside a container that is no `HostProcess` container. Windows exposes
-    /// the host's driver folders there but not its registry, so no runtime files are known. This is
-    /// not a failure.
+    /// Whether discovery runs inside a container that is no `HostProcess` container. Windows
+    /// exposes the host's driver folders there but not its registry, so no runtime files are known.
+    /// This is not a failure.
     #[serde(
         rename = "container",
         deserialize_with = "or_default",
@@ -152,14 +153,15 @@ pub struct HostFacts {
     /// Whether its files are on the disk of this machine; false for an inventory.
     #[serde(skip)]
     pub is_this_machine: bool,
-    /// The folder with the files of `directx-visible`, while containers of this machine can get them.
+    /// The folder with the files of `directx-visible`, while containers of this machine can get
+    /// them.
     #[serde(skip)]
     pub launcher_folder: Option<String>,
 }
 
 impl HostFacts {
-    /// Checks that `path` is a folder of a driver package. On Linux, Windows itself is not there, and
-    /// [`dxg_driver_folder`](crate::dxg_driver_folder) checks the part below the repository.
+    /// Checks that `path` is a folder of a driver package. On Linux, Windows itself is not there,
+    /// and [`dxg_driver_folder`](crate::dxg_driver_folder) checks the part below the repository.
     pub fn check_store_folder(&self, path: &str) -> Result<(), StoreFolderError> {
         match self.platform {
             Platform::LinuxDxg => Ok(()),

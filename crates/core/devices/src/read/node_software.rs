@@ -102,8 +102,8 @@ pub struct NvidiaGpu {
     pub driver_model: String,
 }
 
-/// The keys of a [`Program`] and of [`Containerd`] in an inventory. Some of them exclude each other,
-/// which serde's derived code cannot express.
+/// The keys of a [`Program`] and of [`Containerd`] in an inventory. Some of them exclude each
+/// other, which serde's derived code cannot express.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct ProgramFile {

@@ -1,5 +1,5 @@
-//! The IDs of replicas, the units that the kubelet counts and allocates. The kubelet calls the ID of a
-//! replica a device ID.
+//! The IDs of replicas, the units that the kubelet counts and allocates. The kubelet calls the ID
+//! of a replica a device ID.
 
 use std::fmt;
 

@@ -31,10 +31,10 @@ pub struct HostSnapshot {
 }
 
 impl HostSnapshot {
-    /// Whether the state of an adapter of a live host is probably temporary: the adapter could not be
-    /// read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows does
-    /// not always report the end of such a state, so the host should be read again. Software adapters do
-    /// not count.
+    /// Whether the state of an adapter of a live host is probably temporary: the adapter could not
+    /// be read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows
+    /// does not always report the end of such a state, so the host should be read again. Software
+    /// adapters do not count.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)

@@ -58,7 +58,8 @@ pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> 
 }
 
 fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
-    let (id, name) = (&new.device.id, &new.device.description);
+    let id = &new.device.id;
+    let name = &new.device.description;
     let health = match (old.health, new.health) {
         (old, new) if old == new => None,
         (_, Health::Unhealthy(_)) => unhealthy(new),
@@ -80,7 +81,8 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
 
 fn unhealthy(entry: &ListedDevice) -> Option<DeviceEvent> {
     let Health::Unhealthy(reason) = entry.health else { return None };
-    let (device, name) = (&entry.device.id, &entry.device.description);
+    let device = &entry.device.id;
+    let name = &entry.device.description;
     let note = format!("device {device} ({name}) is unhealthy: {reason}");
     Some(DeviceEvent { reason: EventReason::Unhealthy, note })
 }

@@ -5,8 +5,8 @@ use crate::{DeviceSet, DriverVersion, Vendor};
 use super::label_value::{Labels, label_value};
 use super::model::{Model, models};
 
-/// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before these
-/// brands. Drivers for Windows never omit it.
+/// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before
+/// these brands. Drivers for Windows never omit it.
 const BRANDS_WITHOUT_VENDOR: [&str; 3] = ["Tesla-", "Quadro-", "GRID-"];
 
 /// The labels of a node with these devices; none without NVIDIA devices.

@@ -22,7 +22,6 @@ pub fn labels(set: &DeviceSet, with_nvidia: bool) -> Labels {
     let count: usize = models.iter().map(|model| model.count).sum();
     let mut values = vec![
         ("windows-build", host.build.map(|build| build.to_string())),
-        ("hcs-schema", host.hcs_schemas.iter().max().map(ToString::to_string)),
         ("count", Some(count.to_string())),
     ];
     if let Some(model) = models.first() {

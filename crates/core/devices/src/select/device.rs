@@ -101,8 +101,8 @@ pub struct Device {
     pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
-    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's libraries
-    /// count them, and how many the vendor has.
+    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
+    /// libraries count them, and how many the vendor has.
     pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,
@@ -134,6 +134,16 @@ impl Device {
         cordon.device.names(&self.id, self.location_path.as_ref())
     }
 
+    /// Whether the driver is another one than that of the same device `before`: another version, or
+    /// another folder in the driver store. What is not known of one of them is not compared.
+    #[must_use]
+    pub fn has_other_driver(&self, before: &Device) -> bool {
+        let versions = before.driver_version.zip(self.driver_version);
+        let folders = before.driver_store.as_ref().ok().zip(self.driver_store.as_ref().ok());
+        versions.is_some_and(|(before, now)| before != now)
+            || folders.is_some_and(|(before, now)| !before.path.eq_ignore_ascii_case(&now.path))
+    }
+
     /// Why the folder that the driver names is not used.
     #[must_use]
     pub fn rejected_store(&self) -> Option<&StoreFolderError> {
@@ -143,8 +153,8 @@ impl Device {
         }
     }
 
-    /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver names
-    /// are not known inside a container.
+    /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver
+    /// names are not known inside a container.
     pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, host: &HostFacts) -> Device {
         let driver_store = store_folder(adapter.driver_store.as_ref(), host);
         let store = adapter
@@ -192,7 +202,8 @@ fn store_folder(
     let store = store.ok_or(NoStoreFolder::Unknown)?;
     match host.check_store_folder(&store.path) {
         Ok(()) => {
-            let (path, files) = (store.path.clone(), store.files.clone());
+            let path = store.path.clone();
+            let files = store.files.clone();
             Ok(Arc::new(StoreFolder { path, files }))
         }
         Err(error) => Err(NoStoreFolder::Rejected(Arc::new(error))),

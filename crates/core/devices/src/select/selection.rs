@@ -50,7 +50,8 @@ impl Filter {
     /// Whether `device` passes the filter.
     #[must_use]
     pub const fn matches(self, device: &Device) -> bool {
-        let (display, compute) = (device.display, device.compute);
+        let display = device.display;
+        let compute = device.compute;
         match self {
             Filter::All => true,
             Filter::Display => display,
@@ -264,8 +265,8 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
 /// The device of an adapter.
 ///
 /// # Errors
-/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one. `seen`
-/// contains the `PnP` devices of the earlier adapters.
+/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one.
+/// `seen` contains the `PnP` devices of the earlier adapters.
 fn identify(
     adapter: &Adapter,
     seen: &mut HashMap<String, Luid>,

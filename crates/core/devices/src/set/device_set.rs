@@ -227,7 +227,8 @@ impl ResourceDevices {
         ResourceDevices { spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present`. Windows still lists the adapters in `skipped`.
+    /// The devices of this set that are not `present`. Windows still lists the adapters in
+    /// `skipped`.
     fn removed(
         &self,
         present: &BTreeSet<String>,

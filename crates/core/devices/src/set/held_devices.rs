@@ -10,8 +10,8 @@ use crate::{PnpId, ResourceName};
 pub struct HeldDevices(HashSet<(String, String)>);
 
 impl HeldDevices {
-    /// The devices of `replicas`, each a resource name and a device ID as the kubelet reports them. An
-    /// ID that is no replica ID belongs to another plugin and is ignored.
+    /// The devices of `replicas`, each a resource name and a device ID as the kubelet reports them.
+    /// An ID that is no replica ID belongs to another plugin and is ignored.
     #[must_use]
     pub fn of_replicas<'a>(replicas: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeldDevices {
         let devices = replicas.into_iter().filter_map(|(resource, id)| {

@@ -19,7 +19,8 @@ impl ResetHistory {
         let longest = Duration::from_mins(MAX_RESET_MINUTES.into());
         self.noticed.retain(|(_, _, at)| now.0.saturating_sub(at.0) < longest);
         for entry in set.entries() {
-            let (id, luid) = (&entry.device.id, entry.device.luid);
+            let id = &entry.device.id;
+            let luid = entry.device.luid;
             let Some(&(_, counter)) = counters.iter().find(|(other, _)| *other == luid) else {
                 continue;
             };

@@ -20,8 +20,8 @@ macro_rules! text {
 }
 pub(crate) use text;
 
-/// Defines an identifier that holds text unchanged and compares it case-sensitively. In a file it is
-/// not empty.
+/// Defines an identifier that holds text unchanged and compares it case-sensitively. In a file it
+/// is not empty.
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its host should panic")]
 
 mod additional_mounts;
-mod allocated_drivers;
 mod cordons;
 mod device_classes;
 mod hosts;

@@ -76,15 +76,14 @@ fn several_devices_are_assigned_as_the_class_with_a_warning_or_refused() {
 }
 
 #[test]
-fn hosts_without_schema_2_2_get_the_class() {
+fn hosts_before_build_18362_get_the_class() {
     let mut old = host(vec![gpu(1, NVIDIA)]);
     for (facts, old_host) in [
         (server("10.0.17763.4010", "2.1"), true),
-        (server("10.0.18362.1", "2.2"), false),
+        (server("10.0.18361.1", "2.2"), true),
+        (server("10.0.18362.1", "2.1"), false),
         (server("10.0.26100.1", "3.0"), false),
         (devices::HostFacts::default(), false),
-        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.17763.1", "2.1") }, true),
-        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.18362.1", "2.2") }, false),
     ] {
         old.host = facts;
         let plan = planned(wddm(1), &old, &[FIRST]).unwrap();
@@ -298,7 +297,8 @@ fn environment_hints_name_the_devices_and_can_be_omitted() {
 fn cuda_devices_are_named_if_all_uuids_are_known() {
     let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
     let id = |n: usize| snapshot.adapters[n].pnp.as_ref().unwrap().id.clone();
-    let (first, third) = (id(0), id(2));
+    let first = id(0);
+    let third = id(2);
     let amd = r"PCI\VEN_1002\2&0\0";
     let last = r"PCI\VEN_10DE\3&0\0";
     let cuda = |snapshot: &HostSnapshot, ids: &[&str]| {

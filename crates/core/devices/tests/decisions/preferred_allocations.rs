@@ -65,7 +65,8 @@ fn devices_with_the_same_driver_are_preferred() {
     let devices = resource(wddm(1), &mixed);
     let all = replicas(&devices);
     assert_eq!(short(&preferred_allocation(&devices, &all, &[], 2).unwrap()), ["2.0", "3.0"]);
-    // The first replica is fixed: its driver decides. If that driver has no other device, any device is used.
+    // The first replica is fixed: its driver decides. If that driver has no other device, any
+    // device is used.
     let must = vec![all[0].clone()];
     assert_eq!(short(&preferred_allocation(&devices, &all, &must, 2).unwrap()), ["1.0", "2.0"]);
     assert_eq!(

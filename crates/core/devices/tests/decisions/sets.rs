@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use devices::{
-    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, Health, HeldDevices, HostSnapshot,
-    Luid, Moment, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason, Vendor,
+    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HeldDevices,
+    HostSnapshot, Luid, Moment, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason, Vendor,
     WarningEffect,
 };
 
-use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, wddm, without_driver_files};
+use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, store, wddm, without_driver_files};
 
 fn at(seconds: u64) -> Moment {
     Moment(Duration::from_secs(seconds))
@@ -185,7 +185,8 @@ fn a_new_policy_takes_devices_away_at_once_and_keeps_the_grace_time_of_removed_o
 
     let rules = with_rules(2, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
     let set = set.reconfigured(rules.offer(&host(seen())));
-    let (nvidia, amd) = (("a/nvidia", vec![1001], 2), ("a/amd", vec![1002], 2));
+    let nvidia = ("a/nvidia", vec![1001], 2);
+    let amd = ("a/amd", vec![1002], 2);
     assert_eq!(resources(&set), [(own, vec![1003], 2), nvidia.clone(), amd.clone()]);
     assert_eq!(set.deadline(), Some(at(70)));
     let set = step(&rules, Some(&set), seen(), 70).reviewed(None, at(70));
@@ -216,4 +217,27 @@ fn every_device_has_as_many_replicas_as_configured() {
         set.resources[0].replicas().map(|replica| replica.id.to_string()).collect();
     let expected = |n: u32| (0..3).map(move |r| format!(r"PCI\VEN_10DE\{n}&0\{r}"));
     assert_eq!(ids, expected(1).chain(expected(2)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_driver_is_another_one_if_its_version_or_folder_differs() {
+    let in_folder = |name| Adapter { driver_store: Some(store(name)), ..gpu(1, NVIDIA) };
+    let version = |n| Adapter { driver_version: Some(DriverVersion(n)), ..in_folder("a") };
+    let unknown = Adapter { driver_version: None, driver_store: None, ..gpu(1, NVIDIA) };
+    let mut other_case = in_folder("a");
+    other_case.driver_store.as_mut().unwrap().path.make_ascii_uppercase();
+    for (before, now, expected) in [
+        (version(1), version(2), true),
+        (in_folder("a"), in_folder("b"), true),
+        (in_folder("a"), in_folder("a"), false),
+        (in_folder("a"), other_case, false),
+        (in_folder("a"), unknown.clone(), false),
+        (unknown, in_folder("a"), false),
+    ] {
+        let device = |adapter| {
+            let set = step(&catalog([wddm(1)]), None, vec![adapter], 0);
+            set.resources[0].entries()[0].device.clone()
+        };
+        assert_eq!(device(now).has_other_driver(&device(before)), expected);
+    }
 }

@@ -19,7 +19,8 @@ const WRITE: u32 = 0x0010_0116;
 
 /// The bytes of a SID: its authority and its parts.
 fn sid_bytes(numbers: &[u32]) -> Vec<u8> {
-    let (authority, parts) = (numbers[0].to_be_bytes(), &numbers[1..]);
+    let authority = numbers[0].to_be_bytes();
+    let parts = &numbers[1..];
     let mut bytes = vec![1, u8::try_from(parts.len()).unwrap(), 0, 0];
     bytes.extend(authority);
     bytes.extend(parts.iter().flat_map(|part| part.to_le_bytes()));
@@ -92,8 +93,8 @@ fn each_right_that_matters_is_named_once() {
     assert_eq!(found(&[allow(READ, EVERYBODY), allow(0x2000_0000, EVERYBODY)]), [""; 0]);
 }
 
-/// The right 4 appends to a file and creates folders in a folder; 0x100 changes attributes, which can
-/// turn only a folder into a link. 0x10 changes extended attributes, which does neither.
+/// The right 4 appends to a file and creates folders in a folder; 0x100 changes attributes, which
+/// can turn only a folder into a link. 0x10 changes extended attributes, which does neither.
 #[test]
 fn the_rights_that_matter_for_a_file_differ_from_those_for_a_folder() {
     for (right, may_change_file, may_change_folder) in

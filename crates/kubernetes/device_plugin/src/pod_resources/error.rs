@@ -115,7 +115,8 @@ impl PodResourcesError {
             Code::OutOfRange | Code::Internal => (FailureReason::Other, None),
             _ => (FailureReason::Refused, None),
         };
-        let (text, code) = (printable(status.message()), status.code());
+        let text = printable(status.message());
+        let code = status.code();
         let message = format!("kubelet refused to list its pods: {text} ({code:?})");
         PodResourcesError { hint, ..Self::new(reason, message) }
     }

@@ -77,10 +77,14 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
 fn attribution(response: ListPodResourcesResponse) -> Attribution {
     let mut attribution = Attribution::default();
     for pod in response.pod_resources {
-        let (namespace, name) = (printable(&pod.namespace), printable(&pod.name));
+        let namespace = printable(&pod.namespace);
+        let name = printable(&pod.name);
         for ContainerResources { name: container, devices } in pod.containers {
-            let (namespace, pod) = (namespace.clone(), name.clone());
-            let holder = Arc::new(Holder { namespace, pod, container: printable(&container) });
+            let holder = Arc::new(Holder {
+                namespace: namespace.clone(),
+                pod: name.clone(),
+                container: printable(&container),
+            });
             for ContainerDevices { resource_name, device_ids } in devices {
                 for id in device_ids {
                     attribution.insert(&resource_name, id, Arc::clone(&holder));

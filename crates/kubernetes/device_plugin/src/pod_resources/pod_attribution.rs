@@ -75,12 +75,13 @@ impl PodAttribution {
     /// was allocated after it, at `allocated`, and at least a second has passed.
     ///
     /// # Errors
-    /// Why the kubelet does not answer. While it fails to, its last answer is used for five minutes.
+    /// Why the kubelet does not answer, if it has not answered in the last five minutes.
     pub async fn current(
         &self,
         allocated: Option<Instant>,
     ) -> Result<Arc<Attribution>, FailureReason> {
-        let (mut state, now) = (self.state.lock().await, Instant::now());
+        let mut state = self.state.lock().await;
+        let now = Instant::now();
         if is_due(state.asked, allocated, now) {
             // The time is stored before the answer: a reader that goes away while the kubelet hangs
             // must not let the next one wait again.

@@ -6,46 +6,47 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
-use crate::names::KUBELET_SOCKET;
-use crate::names::has_prefix;
+use super::RegisteredResource;
+use super::reason::NewSocketReason;
+use crate::names::{KUBELET_SOCKET, has_prefix};
 use crate::node::Node;
 use crate::resource::Resource;
 use crate::status::Phase;
 use crate::transport::{Identity, Lock, Transport};
 
-/// How long to wait after another daemon freed the lock of the resource before registering. The
-/// kubelet handles the end of the other daemon's stream under the name of the resource, whatever is
-/// registered by then, and this daemon cannot observe when it has done so.
+/// How long to wait after another daemon freed the lock of the resource before registering. When
+/// the stream of the other daemon ends, the kubelet removes whatever is registered under the name
+/// of the resource. This daemon cannot observe when that has happened.
 const HANDOVER_DELAY: Duration = Duration::from_millis(500);
 
-/// How long a kubelet may be away before that is a warning. A restart takes some seconds.
+/// How long a kubelet may be absent before the log warns. A restart takes some seconds.
 const ABSENCE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a process may take to accept a connection on a socket that is not stale.
+/// How long to wait for a process to accept a connection. A stale socket refuses it at once.
 const STALE_LIMIT: Duration = Duration::from_secs(1);
 
 impl<T: Transport> RegisteredResource<T> {
-    /// Checks the sockets and the lock. Returns the kubelet's socket, if it exists.
-    pub(super) fn check(&mut self) -> Result<Option<Identity>, Reason> {
+    /// Checks the sockets and the lock. Returns the kubelet's socket, if it exists, or why the
+    /// resource needs a new socket.
+    pub(super) fn check(&mut self) -> Result<Option<Identity>, NewSocketReason> {
         let found = self.find_kubelet();
         self.check_lock();
         self.publish();
-        // A stream that is still open would end the registration of the other daemon later.
-        if self.is_linked && self.state.phase == Phase::WaitingForOtherDaemon {
-            return Err(LOCK_LOST);
+        // If a stream stayed open, its end would later remove the registration of the other daemon.
+        if self.kubelet_may_hold_stream && self.state.phase == Phase::WaitingForOtherDaemon {
+            return Err(NewSocketReason::LockLost);
         }
         if let Some(found) = found
-            && self.is_linked
+            && self.kubelet_may_hold_stream
             && !self.kubelet.is_some_and(|known| known.is_same_file(&found))
         {
-            return Err(KUBELET_REPLACED);
+            return Err(NewSocketReason::KubeletReplaced);
         }
-        // Without a kubelet to register a new socket with, an open stream on a socket that lost
-        // its name is worth keeping: the kubelet needs no name to hold the stream open.
+        // An open stream works without the socket's file. It is kept while there is no kubelet that
+        // could register a new socket.
         let is_in_place = self.socket.as_ref().is_some_and(|socket| socket.file.is_in_place());
         if !is_in_place && (found.is_some() || !self.has_stream()) {
-            return Err(SOCKET_LOST);
+            return Err(NewSocketReason::SocketLost);
         }
         Ok(found)
     }
@@ -65,7 +66,8 @@ impl<T: Transport> RegisteredResource<T> {
             Err(error) => format!("cannot inspect kubelet socket `{}`: {error}", path.display()),
         };
         if self.state.phase == Phase::WaitingForKubelet {
-            let (resource, now) = (self.resource.name(), Instant::now());
+            let resource = self.resource.name();
+            let now = Instant::now();
             let since = *self.absent_since.get_or_insert_with(|| {
                 tracing::info!(resource, error, "waiting for kubelet");
                 now
@@ -83,7 +85,8 @@ impl<T: Transport> RegisteredResource<T> {
         if self.lock.as_ref().is_some_and(Lock::is_held) {
             return;
         }
-        let (resource, now) = (self.resource.name(), Instant::now());
+        let resource = self.resource.name();
+        let now = Instant::now();
         if self.lock.take().is_some() {
             tracing::warn!(resource, "the lock was removed; taking it again");
         }
@@ -92,7 +95,7 @@ impl<T: Transport> RegisteredResource<T> {
                 self.lock = Some(lock);
                 if self.state.phase == Phase::WaitingForOtherDaemon {
                     tracing::info!(resource, "the other daemon no longer serves the resource");
-                    self.registers_from = now + HANDOVER_DELAY;
+                    self.handover_ends = now + HANDOVER_DELAY;
                     self.set_phase(Phase::WaitingForKubelet, None);
                 }
                 self.sweep();
@@ -106,16 +109,16 @@ impl<T: Transport> RegisteredResource<T> {
                 }
                 self.set_phase(Phase::WaitingForOtherDaemon, Some(holder));
             }
-            // Without the directory, no daemon can take the lock, nor bind a socket, which is
-            // reported.
+            // Without the directory, no daemon can take the lock. No socket can be bound either,
+            // which the log reports.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let text = format!("cannot lock the resource: {error}");
                 if self.log_limiter.should_log(&text, now) {
                     tracing::warn!(resource, %error, "cannot lock the resource");
                 }
-                // A stream that is open is still served, although the lock was lost.
-                if !self.is_linked {
+                // An open stream is still served, although the lock was lost.
+                if !self.kubelet_may_hold_stream {
                     self.wait_for_kubelet(Some(text));
                 }
             }
@@ -127,7 +130,7 @@ impl<T: Transport> RegisteredResource<T> {
     }
 }
 
-/// Removes the sockets that processes left behind which were killed while they served or waited.
+/// Removes the sockets of processes that were killed.
 async fn remove_stale_sockets<T: Transport>(node: Arc<Node<T>>, resource: Arc<dyn Resource>) {
     for path in node.other_files() {
         if has_prefix(&resource.socket_prefix(), &path)

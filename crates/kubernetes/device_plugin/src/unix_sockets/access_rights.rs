@@ -1,5 +1,5 @@
-//! Gives a file or a folder on Windows to its owner, with an access control list that inherits nothing
-//! from the folder above.
+//! Gives a file or a folder on Windows to its owner, with an access control list that inherits
+//! nothing from the folder above.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
 use std::fs::{File, OpenOptions};
@@ -36,9 +36,12 @@ const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let file = open(path, READ_CONTROL.0)?;
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let (mut owner, mut is_member) = (PSID::default(), BOOL::default());
-    let (handle, found) = (HANDLE(file.as_raw_handle()), Some(&raw mut owner));
-    let (part, all) = (OWNER_SECURITY_INFORMATION, Some(&raw mut descriptor.0));
+    let mut owner = PSID::default();
+    let mut is_member = BOOL::default();
+    let handle = HANDLE(file.as_raw_handle());
+    let found = Some(&raw mut owner);
+    let part = OWNER_SECURITY_INFORMATION;
+    let all = Some(&raw mut descriptor.0);
     // SAFETY: `file` keeps the handle open during the call, which writes only to the two variables.
     unsafe { GetSecurityInfo(handle, SE_FILE_OBJECT, part, found, None, None, None, all) }.ok()?;
     // SAFETY: `descriptor` contains the owner, and the result is writable.
@@ -56,7 +59,8 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
     // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
     // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
-    let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
+    let size = size_of_val(&buffer).try_into().unwrap_or_default();
+    let mut written = 0;
     // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
     // is not closed.
     let token = HANDLE(std::ptr::without_provenance_mut(usize::MAX - 3));
@@ -73,7 +77,8 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
 fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
     let file = open(path, WRITE_DAC.0)?;
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let (revision, result) = (SDDL_REVISION_1, &raw mut descriptor.0);
+    let revision = SDDL_REVISION_1;
+    let result = &raw mut descriptor.0;
     // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
     unsafe { ConvertStringSecurityDescriptorToSecurityDescriptorW(text, revision, result, None) }?;
     let parts = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
@@ -97,8 +102,8 @@ struct Descriptor(PSECURITY_DESCRIPTOR);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more. Null is
-        // ignored.
+        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more. Null
+        // is ignored.
         let _ = unsafe { LocalFree(Some(HLOCAL(self.0.0))) };
     }
 }

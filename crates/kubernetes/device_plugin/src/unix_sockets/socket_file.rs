@@ -7,8 +7,8 @@ use std::path::Path;
 #[cfg(any(windows, test))]
 use crate::transport::Identity;
 
-/// Removes the file of a socket that could not be completed after it was bound, so that a caller that
-/// tries again leaves no files behind.
+/// Removes the file of a socket that was bound and then could not be completed, so that a caller
+/// that tries again leaves no files behind.
 pub(crate) fn remove_on_failure<T>(path: &Path, finished: io::Result<T>) -> io::Result<T> {
     // The original error is more useful than one of the removal.
     finished.inspect_err(|_| _ = fs::remove_file(path))
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_directory_is_listed_only_if_an_existing_file_cannot_be_opened() {
-        let (opened, listed) =
-            (Identity::opened([1, 70], [133_000, 0]), Identity::listed([133_000, 0]));
+        let opened = Identity::opened([1, 70], [133_000, 0]);
+        let listed = Identity::listed([133_000, 0]);
         let unused = || -> io::Result<Option<Identity>> { panic!("the directory is listed") };
         assert_eq!(opened_or_listed(Ok(opened), unused).unwrap(), Some(opened));
         let missing = Err(io::Error::from(io::ErrorKind::NotFound));

@@ -2,9 +2,11 @@
 //! the plugin must be registered with the correct lists, and must not hold more tasks, sockets and
 //! memory than before.
 //!
-//! The seeds are always the same, so that a failure is one of the change under test. `CAMPAIGN_SEED`
-//! chooses another one, and `CAMPAIGN_ROUNDS` makes the campaign longer: `CAMPAIGN_SEED=$RANDOM
-//! CAMPAIGN_ROUNDS=20000 cargo test --release -p device-plugin --test campaign -- --nocapture`.
+//! The seeds are always the same, so that a failure is due to the change under test.
+//! `CAMPAIGN_SEED` chooses another seed, and `CAMPAIGN_ROUNDS` makes the campaign longer:
+//! `CAMPAIGN_SEED=$RANDOM CAMPAIGN_ROUNDS=20000 cargo test --release -p device-plugin --test
+//! campaign -- --nocapture`.
+//!
 //! The campaign runs in memory and with a paused clock, so a seed gives the same run each time,
 //! except for the iteration order of the standard library's maps.
 
@@ -20,8 +22,8 @@ mod simulation;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, Options, Release};
 use fastrand::Rng;
+use kubelet_double::{Cleanup, KubeletOptions, Release};
 
 use simulation::Simulation;
 
@@ -79,7 +81,7 @@ async fn run(seed: u64, rounds: u64) -> simulation::Totals {
     let mut rng = Rng::with_seed(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.release = releases[usize::try_from(seed % 3).unwrap()];
     options.cleanup = *rng.choice(&cleanups).unwrap();
     options.shuffled = Some(seed);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use device_plugin::testing::{Cleanup, KubeletDouble, Options, Release};
 use device_plugin::{KUBELET_SOCKET, Resource, Transport, UnixSockets};
 use fastrand::Rng;
+use kubelet_double::{Cleanup, KubeletDouble, KubeletOptions, Release};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, Plugin};
@@ -39,7 +39,7 @@ async fn run(seed: u64, rounds: u64) {
     let directory = parent.path().join("device-plugins");
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.release = *rng.choice(&releases).unwrap();
     options.cleanup = *rng.choice(&cleanups).unwrap();
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();

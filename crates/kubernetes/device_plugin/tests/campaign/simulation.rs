@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{
-    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
-    StreamFault,
-};
 use device_plugin::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse,
 };
 use device_plugin::{AdvertisedDevice, Transport};
 use fastrand::Rng;
+use kubelet_double::{
+    Faults, InMemory, Inspection, KubeletDouble, KubeletHost, KubeletOptions, PodRequest,
+    RegisterFault, StreamFault,
+};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};
@@ -69,7 +69,7 @@ enum OtherClient {
 }
 
 impl Simulation {
-    pub(crate) async fn new(options: Options, rng: Rng) -> Self {
+    pub(crate) async fn new(options: KubeletOptions, rng: Rng) -> Self {
         let mut node = Node::new();
         let resources = RESOURCES.map(|(name, prefix, _)| node.add(name, prefix, 2)).to_vec();
         let host = node.host.clone();

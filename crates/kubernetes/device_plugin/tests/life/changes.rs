@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::status::query_all;
-use device_plugin::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
 use device_plugin::{Notes, Resource, RunError};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest, Release};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};
@@ -22,7 +22,7 @@ fn serve(plugin: &Plugin, resources: &[&Arc<Devices>]) {
 async fn started(release: Release) -> (Node, Arc<Devices>, KubeletDouble<InMemory>, Plugin) {
     let mut node = Node::new();
     let gpus = node.add(GPU, "gpu", 2);
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.release = release;
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();

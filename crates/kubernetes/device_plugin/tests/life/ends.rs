@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, KubeletDouble, MemoryListener, Options, PodRequest};
 use device_plugin::v1beta1::Empty;
 use device_plugin::{Identity, Listener, Resource, Transport};
+use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, MemoryListener, PodRequest};
 use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,7 +20,8 @@ async fn shutdown_closes_streams_with_a_reason_and_removes_everything() {
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 4);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
@@ -47,7 +48,8 @@ async fn a_call_that_does_not_end_delays_the_shutdown_by_less_than_two_seconds()
     let mut node = Node::new();
     // The list is longer than the 2 MiB that a client accepts before it reads.
     let devices = node.add(GPU, "gpu", 150_000);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
@@ -64,7 +66,8 @@ async fn a_call_that_does_not_end_delays_the_shutdown_by_less_than_two_seconds()
 async fn a_panic_in_a_call_fails_only_this_call() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 2);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     *devices.panic_on.lock().unwrap() = Some("gpu-1".to_owned());
@@ -129,7 +132,8 @@ impl Transport for Broken {
 async fn a_panic_in_any_task_ends_the_plugin() {
     for what in ["accept", "connect"] {
         let host = Node::new().host;
-        let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default()).unwrap();
+        let kubelet =
+            KubeletDouble::start(host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
         let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 1);
         let broken = Broken { host: host.clone(), what };
         let plugin = Plugin::run(broken, DIRECTORY, vec![resource]);

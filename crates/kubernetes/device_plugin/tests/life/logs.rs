@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use device_plugin::testing::{
-    Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault,
-};
 use device_plugin::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
+use kubelet_double::{
+    Faults, InMemory, KubeletDouble, KubeletOptions, MemoryListener, StreamFault,
+};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
 use tracing::subscriber::DefaultGuard;
@@ -87,7 +87,8 @@ impl Transport for SameIdentities {
 #[tokio::test(start_paused = true)]
 async fn restarts_of_the_kubelet_cause_no_warning() {
     let host = Node::new().host;
-    let mut kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default()).unwrap();
+    let mut kubelet =
+        KubeletDouble::start(host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let gpus: Arc<dyn Resource> = Devices::new(GPU, "gpu", 2);
     let (log, _guard) = Log::start();
     let plugin = Plugin::run(SameIdentities(host), DIRECTORY, vec![gpus]);
@@ -127,16 +128,21 @@ async fn a_kubelet_that_stays_away_causes_a_warning() {
 async fn another_plugin_is_reported_once_and_not_fought() {
     let mut node = Node::new();
     node.add(GPU, "gpu", 2);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let stream = StreamFault::DropAfter(Duration::from_secs(1));
     kubelet.set_faults(Faults { stream, ..Faults::default() });
     let _other = node.host.bind(&Path::new(DIRECTORY).join("other.sock")).unwrap();
     let (log, _guard) = Log::start();
     let _plugin = node.run();
     sleep(Duration::from_mins(10)).await;
-    let (text, warning) = (log.text(), "kubelet keeps closing the ListAndWatch stream");
+    let text = log.text();
+    let warning = "kubelet keeps closing the ListAndWatch stream";
     assert_eq!((log.lines("WARN", warning), log.lines("WARN", "")), (1, 1), "{text}");
-    assert!(text.contains("other_sockets=\"other.sock\""), "{text}");
+    let line = text.lines().find(|line| line.contains(warning)).unwrap();
+    for part in [GPU, "streams=5", "other_sockets=\"other.sock\"", "only one device plugin"] {
+        assert!(line.contains(part), "{line}");
+    }
     let registrations = kubelet.registrations(GPU);
     assert!((20..30).contains(&registrations), "{registrations}");
 }

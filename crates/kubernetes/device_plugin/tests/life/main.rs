@@ -5,13 +5,10 @@
 
 mod changes;
 mod ends;
-mod kubelets;
 mod logs;
 mod other_daemons;
-mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
-mod real_sockets;
 mod registration;
 mod service;
 mod socket_files;
@@ -19,7 +16,7 @@ mod status;
 
 use std::time::Duration;
 
-use device_plugin::testing::{KubeletDouble, Options, PodRequest};
+use kubelet_double::{KubeletDouble, KubeletOptions, PodRequest};
 
 use plugin::{DIRECTORY, GPU, Node};
 
@@ -27,7 +24,8 @@ use plugin::{DIRECTORY, GPU, Node};
 async fn a_plugin_registers_lists_and_allocates() {
     let mut node = Node::new();
     let gpus = node.add(GPU, "gpu", 3);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     let plugin = node.run();
     let resources = kubelet.wait_for_lists(&[GPU]).await;
     assert_eq!(resources[0].capacity, 3);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use device_plugin::status::{Phase, query_all};
-use device_plugin::testing::{Cleanup, InMemory, KubeletDouble, Options};
 use device_plugin::{Readiness, Resource, Transport, UnixSockets};
+use kubelet_double::{Cleanup, InMemory, KubeletDouble, KubeletOptions};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};
@@ -16,7 +16,8 @@ const NOTICED: Duration = Duration::from_secs(4);
 fn start() -> (Node, KubeletDouble<InMemory>) {
     let mut node = Node::new();
     node.add(GPU, "gpu", 2);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     (node, kubelet)
 }
 
@@ -111,7 +112,7 @@ async fn removes_only_stale_sockets() {
     drop(node.host.bind(&path("gpu-x.sock")).unwrap());
     drop(node.host.bind(&path("other-1.sock")).unwrap());
     let _alive = node.host.bind(&path("gpu-2.sock")).unwrap();
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.cleanup = Cleanup::OwnSocket;
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
     let plugin = node.run();
@@ -191,7 +192,7 @@ async fn a_second_daemon_waits_for_the_lock_of_the_host() {
     }
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
-    let mut options = Options::default();
+    let mut options = KubeletOptions::default();
     options.cleanup = Cleanup::EverythingButCheckpoint;
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
     let run = || -> Plugin {

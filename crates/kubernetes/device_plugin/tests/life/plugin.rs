@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use device_plugin::status::Phase;
-use device_plugin::testing::{Host, InMemory, ResourceView};
 use device_plugin::v1beta1::device_plugin_client::DevicePluginClient;
 use device_plugin::{
-    AdvertisedDevice, CdiDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions,
-    DeviceSpec, KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status,
-    Transport, async_trait,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePlugin, DevicePluginOptions, DeviceSpec,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
+    async_trait,
 };
+use kubelet_double::{InMemory, KubeletHost, ResourceView};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -45,10 +45,6 @@ pub(crate) struct Devices {
     pub(crate) starting: AtomicUsize,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
-    /// Whether devices are files, which a container can have several of, and have CDI names.
-    pub(crate) device_files: AtomicBool,
-    /// The devices that the last preferred allocation had to include.
-    pub(crate) included: std::sync::Mutex<Vec<String>>,
 }
 
 impl Devices {
@@ -67,8 +63,6 @@ impl Devices {
             starts_gate: tokio::sync::Mutex::default(),
             starting: AtomicUsize::default(),
             answered: AtomicUsize::default(),
-            device_files: AtomicBool::default(),
-            included: std::sync::Mutex::default(),
         })
     }
 
@@ -135,16 +129,11 @@ impl Resource for Devices {
                 return Err(Status::not_found(format!("no device `{id}`")));
             }
         }
-        let device_files = self.device_files.load(Ordering::Relaxed);
-        let devices = ids.iter().map(|id| DeviceSpec {
-            host_path: format!("host://{id}"),
-            container_path: if device_files { format!("/dev/{id}") } else { String::new() },
-            ..DeviceSpec::default()
-        });
-        let cdi_devices = ids.iter().filter(|_| device_files);
+        let devices = ids
+            .iter()
+            .map(|id| DeviceSpec { host_path: format!("host://{id}"), ..DeviceSpec::default() });
         Ok(ContainerResponse {
             devices: devices.collect(),
-            cdi_devices: cdi_devices.map(|id| CdiDevice { name: format!("v/c={id}") }).collect(),
             envs: self.environment(),
             ..ContainerResponse::default()
         })
@@ -172,7 +161,6 @@ impl Resource for Devices {
     ) -> Result<Vec<String>, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         let mut ids: Vec<String> = request.must_include.to_vec();
-        self.included.lock().unwrap().clone_from(&ids);
         let mut others: Vec<String> = request.available.to_vec();
         others.sort();
         let included: HashSet<&String> = request.must_include.iter().collect();
@@ -223,7 +211,7 @@ impl Caller {
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let channel = device_plugin::testing::connect(io).await.ok()?;
+        let channel = device_plugin::connection::connect(io).await.ok()?;
         Some(Caller { plugin: DevicePluginClient::new(channel) })
     }
 }

@@ -1,5 +1,5 @@
 //! Registration with kubelets that are not running, refuse, hang or stop, and after sockets were
-//! deleted.
+//! deleted. The campaign restarts kubelets of every release.
 
 use std::io;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use device_plugin::Transport;
 use device_plugin::status::Phase;
-use device_plugin::testing::{
-    Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
+use kubelet_double::{
+    Faults, KubeletDouble, KubeletHost, KubeletOptions, RegisterFault, Release, StreamFault,
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -22,8 +22,8 @@ fn node() -> Node {
     node
 }
 
-fn kubelet(node: &Node) -> KubeletDouble<device_plugin::testing::InMemory> {
-    KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap()
+fn kubelet(node: &Node) -> KubeletDouble<kubelet_double::InMemory> {
+    KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap()
 }
 
 async fn ready_within(plugin: &Plugin, limit: Duration) {
@@ -63,38 +63,6 @@ async fn waits_for_a_directory_that_does_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn registers_again_after_every_kind_of_restart() {
-    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
-        for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
-            let node = node();
-            let mut options = Options::default();
-            options.release = release;
-            options.cleanup = cleanup;
-            let mut kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
-            let plugin = node.run();
-            ready_within(&plugin, SECOND).await;
-            for round in 0..20 {
-                let pause = Duration::from_millis(round * 137);
-                if round % 2 == 0 {
-                    kubelet.stop().await;
-                } else {
-                    kubelet.kill();
-                }
-                sleep(pause).await;
-                kubelet.start_again().unwrap();
-                let restarted = Instant::now();
-                kubelet.wait_for_lists(&[GPU]).await;
-                let took = restarted.elapsed();
-                let limit = Duration::from_millis(300);
-                assert!(took <= limit, "{release:?} {cleanup:?} round {round}: {took:?}");
-                ready_within(&plugin, SECOND).await;
-                assert_eq!(kubelet.resources()[0].allocatable, 2);
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn does_not_change_a_settled_registration() {
     let node = node();
     let kubelet = kubelet(&node);
@@ -110,7 +78,7 @@ async fn does_not_change_a_settled_registration() {
 async fn replaces_and_registers_a_deleted_socket() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let mut options = Options::default();
+        let mut options = KubeletOptions::default();
         options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let plugin = node.run();
@@ -259,7 +227,7 @@ async fn registers_again_after_a_kubelet_stopped_during_registration() {
 async fn accepts_an_answer_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let mut options = Options::default();
+        let mut options = KubeletOptions::default();
         options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let late = RegisterFault::AnswerLate(Duration::from_secs(40));
@@ -291,7 +259,7 @@ async fn registers_with_a_kubelet_that_acts_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         for seconds in [14, 16, 29, 31] {
             let node = node();
-            let mut options = Options::default();
+            let mut options = KubeletOptions::default();
             options.release = release;
             let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
             let late = RegisterFault::ActLate(Duration::from_secs(seconds));
@@ -344,7 +312,7 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
 async fn stays_registered_after_a_rolling_update() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
-        let mut options = Options::default();
+        let mut options = KubeletOptions::default();
         options.release = release;
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let old = node.run();

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use device_plugin::testing::{InMemory, Inspection, KubeletDouble, Options};
+use kubelet_double::{InMemory, Inspection, KubeletDouble, KubeletOptions};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};
@@ -15,7 +15,8 @@ const CHECKED: Duration = Duration::from_secs(2);
 fn start() -> (Node, KubeletDouble<InMemory>) {
     let mut node = Node::new();
     node.add(GPU, "gpu", 2);
-    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
     (node, kubelet)
 }
 

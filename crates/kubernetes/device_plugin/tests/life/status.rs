@@ -53,7 +53,7 @@ async fn all_sockets_are_queried_at_the_same_time() {
 async fn an_unknown_call_is_refused_with_its_reason() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let stream = node.host.connect(&sockets(&node.host)[0]).await.unwrap();
-    let mut client = Grpc::new(device_plugin::testing::connect(stream).await.unwrap());
+    let mut client = Grpc::new(device_plugin::connection::connect(stream).await.unwrap());
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/status.v1.Status/Get");
     let codec = ProstCodec::<Empty, Empty>::default();
@@ -77,7 +77,7 @@ async fn a_socket_without_free_connections_is_busy_and_not_absent() {
         }));
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(devices.streams(), 7);
+    assert_eq!(devices.streams(), 3);
     let answers = query_all(&node.host, &socket).await;
     assert!(matches!(answers[..], [Err(StatusError::Busy)]), "{answers:?}");
     held.iter().for_each(tokio::task::JoinHandle::abort);

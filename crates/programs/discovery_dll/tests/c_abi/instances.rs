@@ -158,7 +158,8 @@ fn a_failed_discovery_keeps_the_devices_of_the_last_one() {
 #[test]
 fn a_change_of_the_host_requires_a_refresh() {
     let host = Host::new(GPU);
-    let (i, other) = (Owned::new(), Owned::new());
+    let i = Owned::new();
+    let other = Owned::new();
     assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1, "there was no discovery yet");
     for instance in [&i, &other] {
         assert_eq!(DeviceDiscovery_DiscoverDevices(instance.0, 0, 1, 1), 0);

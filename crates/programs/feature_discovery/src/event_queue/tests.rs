@@ -4,19 +4,6 @@ use devices::report::EventReason;
 
 use super::*;
 
-/// A container of this pod that uses the first version of a driver.
-pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
-    OutdatedContainer {
-        namespace: "default".to_owned(),
-        pod: pod.to_owned(),
-        pod_uid: "1-2".to_owned(),
-        container: name.to_owned(),
-        device: r"PCI\A".to_owned(),
-        before: "1.0.0.1".to_owned(),
-        now: "1.0.0.2".to_owned(),
-    }
-}
-
 fn event(device: u32) -> DeviceEvent {
     let note = format!("device PCI\\VEN_10DE&DEV_1EB8\\{device} is unhealthy");
     DeviceEvent { reason: EventReason::Unhealthy, note }
@@ -24,7 +11,8 @@ fn event(device: u32) -> DeviceEvent {
 
 /// How many Events are reported within `time`, if each is reported when it may be.
 fn reported(queue: &mut EventQueue, start: Instant, time: Duration) -> u64 {
-    let (mut now, mut count) = (start, 0);
+    let mut now = start;
+    let mut count = 0;
     while let Some(due) = queue.due(now).filter(|due| *due <= start + time) {
         if due > now {
             now = due;
@@ -62,20 +50,6 @@ fn an_event_that_could_not_be_reported_is_the_next_one_again() {
     queue.put_back(first);
     let waiting = std::iter::from_fn(|| queue.take());
     assert_eq!(waiting.map(|event| event.count).collect::<Vec<_>>(), [1, 2]);
-}
-
-#[test]
-fn each_container_with_an_earlier_driver_is_a_warning_of_its_own() {
-    let mut queue = EventQueue::new(Instant::now());
-    for pod in ["a", "b", "a"] {
-        queue.add_outdated(&container(pod, "main"));
-    }
-    let first = queue.take().unwrap();
-    assert_eq!((first.reason, first.is_warning, first.count), (DRIVER_OUTDATED, true, 2));
-    let note =
-        "container main of pod default/a uses driver 1.0.0.1 of PCI\\A, which was replaced by";
-    assert!(first.note.starts_with(note), "{}", first.note);
-    assert_eq!(queue.take().map(|event| event.count), Some(1));
 }
 
 #[test]

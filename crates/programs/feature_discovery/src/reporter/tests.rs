@@ -36,10 +36,7 @@ fn unhealthy() -> Arc<DeviceSet> {
 }
 
 /// Runs `test` while a reporter reports the devices that `test` sends.
-async fn report(
-    server: &TestServer,
-    test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
-) {
+async fn report(server: &TestServer, test: impl AsyncFnOnce(watch::Sender<Discovery>)) {
     report_with(server, &watch::Sender::default(), None, test).await;
 }
 
@@ -47,9 +44,9 @@ async fn report_with(
     server: &TestServer,
     config_status: &watch::Sender<ReloadStatus>,
     plugin: Option<PathBuf>,
-    test: impl AsyncFnOnce(watch::Sender<Option<Arc<DeviceSet>>>),
+    test: impl AsyncFnOnce(watch::Sender<Discovery>),
 ) {
-    let (send, sets) = watch::channel(None);
+    let (send, sets) = watch::channel(Discovery::Pending(Arc::default()));
     let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), plugin);
     tokio::select! {
         never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
@@ -75,7 +72,7 @@ async fn a_start_needs_three_requests_and_a_restart_one() {
     let server = TestServer::new(json!({}));
     for expected in [&[WATCH, NODE, STATUS][..], &[WATCH]] {
         report(&server, async |sets| {
-            sets.send(Some(set(&host()))).unwrap();
+            sets.send(Discovery::Done(set(&host()))).unwrap();
             sleep(MINUTE).await;
             assert_eq!(requests(&server), expected);
         })
@@ -83,17 +80,40 @@ async fn a_start_needs_three_requests_and_a_restart_one() {
     }
 }
 
+/// An earlier version set the label `hcs-schema`.
+#[tokio::test(start_paused = true)]
+async fn a_label_that_is_no_longer_computed_is_removed() {
+    let server = TestServer::new(json!({
+        "metadata": {
+            "labels": {"directx.microsoft.com/hcs-schema": "2.5", "example.com/team": "graphics"},
+            "managedFields": [{"manager": "directx-feature-discovery", "operation": "Apply",
+                "fieldsV1": {"f:metadata": {"f:labels": {"f:directx.microsoft.com/hcs-schema": {}}}}}],
+        },
+    }));
+    report(&server, async |sets| {
+        sets.send(Discovery::Done(set(&host()))).unwrap();
+        sleep(MINUTE).await;
+    })
+    .await;
+    let labels = server.node()["metadata"]["labels"].clone();
+    assert_eq!(labels["directx.microsoft.com/hcs-schema"], Value::Null);
+    assert_eq!(
+        [&labels["directx.microsoft.com/count"], &labels["example.com/team"]],
+        ["2", "graphics"]
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_heartbeats_are_written_while_nothing_changes() {
     let server = TestServer::new(json!({}));
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         assert_eq!(writes(&server), 2);
         let mut heartbeats = 0;
         for number in 0..100 {
             heartbeat(&server, number);
-            sets.send(Some(set(&host()))).unwrap();
+            sets.send(Discovery::Done(set(&host()))).unwrap();
             sleep(5 * MINUTE).await;
             let requests = requests(&server);
             assert!(requests.iter().all(|request| request == STATUS || request == WATCH));
@@ -109,9 +129,9 @@ async fn a_device_that_flaps_changes_the_condition_every_ten_seconds() {
     let server = TestServer::new(json!({}));
     report(&server, async |sets| {
         for _ in 0..60 {
-            sets.send(Some(set(&host()))).unwrap();
+            sets.send(Discovery::Done(set(&host()))).unwrap();
             sleep(MINUTE / 120).await;
-            sets.send(Some(unhealthy())).unwrap();
+            sets.send(Discovery::Done(unhealthy())).unwrap();
             sleep(MINUTE / 120).await;
         }
         let changes = requests(&server).iter().filter(|request| *request == STATUS).count();
@@ -128,12 +148,13 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
     for (code, hint) in
         [(401, "expired"), (403, "deploy/feature-discovery.yml"), (409, ""), (500, "")]
     {
-        let (log, server) = (Log::start(), TestServer::new(json!({})));
+        let log = Log::start();
+        let server = TestServer::new(json!({}));
         report(&server, async |sets| {
-            sets.send(Some(set(&host()))).unwrap();
+            sets.send(Discovery::Done(set(&host()))).unwrap();
             sleep(MINUTE).await;
             server.refuse(code, "the reason", "");
-            sets.send(Some(unhealthy())).unwrap();
+            sets.send(Discovery::Done(unhealthy())).unwrap();
             let _ = server.requests();
             sleep(60 * MINUTE).await;
             // The delays are at least 0.5, 1, 2, ... and 30 s, and less than twice as long.
@@ -156,14 +177,15 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
-    let (log, server) = (Log::start(), TestServer::new(json!({})));
+    let log = Log::start();
+    let server = TestServer::new(json!({}));
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         server.run(false);
         // Until the connections are broken.
         sleep(Duration::from_millis(1)).await;
-        sets.send(Some(unhealthy())).unwrap();
+        sets.send(Discovery::Done(unhealthy())).unwrap();
         let _ = server.requests();
         sleep(60 * MINUTE).await;
         assert_eq!(requests(&server).len(), 0);
@@ -183,7 +205,7 @@ async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
 async fn a_program_that_undoes_a_change_each_time_causes_few_requests() {
     let server = TestServer::new(json!({}));
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         let _ = server.requests();
         for _ in 0..600 {
@@ -203,7 +225,7 @@ async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
     let node = json!({"spec": {"taints": taints(&[TAINT, "other"])}});
     let server = TestServer::new(node);
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         assert_eq!(server.node()["spec"]["taints"], taints(&[TAINT, "other"]));
         let _ = server.requests();
@@ -227,7 +249,7 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
     let server = TestServer::new(json!({}));
     for expected in [&[WATCH, NODE, STATUS, EVENTS][..], &[WATCH]] {
         report(&server, async |sets| {
-            sets.send(Some(unhealthy())).unwrap();
+            sets.send(Discovery::Done(unhealthy())).unwrap();
             sleep(MINUTE).await;
             assert_eq!(requests(&server), expected);
         })
@@ -239,7 +261,7 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
         for adapter in &mut host.adapters {
             adapter.pnp.as_mut().unwrap().problem_code = 43;
         }
-        sets.send(Some(set(&host))).unwrap();
+        sets.send(Discovery::Done(set(&host))).unwrap();
         sleep(MINUTE).await;
         // The Event of the first one exists already.
         let mut sent = requests(&server);
@@ -261,7 +283,7 @@ async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
     };
     let status = watch::Sender::new(rejected(1, Some("first")));
     report_with(&server, &status, None, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         let events = || requests(&server).iter().filter(|request| *request == EVENTS).count();
         sleep(MINUTE).await;
         assert_eq!(events(), 1);
@@ -280,7 +302,8 @@ async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
 
 #[tokio::test(start_paused = true)]
 async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
-    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let log = Log::start();
+    let directory = tempfile::tempdir().unwrap();
     let file = cordon_file::path_in(directory.path());
     // What an earlier run has left.
     cordon_file::write(&file, &DeviceName::list("PCIROOT(7)")).unwrap();
@@ -289,7 +312,7 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
     let status = watch::Sender::default();
     report_with(&server, &status, Some(directory.path().into()), async |sets| {
         assert_eq!(names(), "PCIROOT(7)\n", "the node is not known");
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         assert!(!file.exists());
 
@@ -303,7 +326,7 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
         host.cordoned = cordon_file::devices_in(file.clone());
         let _ = requests(&server);
         for expected in [2, 0] {
-            sets.send(Some(set(&host))).unwrap();
+            sets.send(Discovery::Done(set(&host))).unwrap();
             sleep(MINUTE).await;
             let events = requests(&server).iter().filter(|request| *request == EVENTS).count();
             assert_eq!(events, expected, "an unhealthy device and a wrong name");
@@ -323,13 +346,14 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
-    let (log, directory) = (Log::start(), tempfile::tempdir().unwrap());
+    let log = Log::start();
+    let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("device-plugins");
     let file = cordon_file::path_in(&missing);
     let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
     let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
     report_with(&server, &watch::Sender::default(), Some(missing.clone()), async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         sleep(MINUTE).await;
         std::fs::create_dir(&missing).unwrap();
         sleep(2 * PAUSE).await;
@@ -344,7 +368,7 @@ async fn a_server_that_asks_for_a_pause_of_seven_seconds_gets_it() {
     let server = TestServer::new(json!({}));
     server.refuse(429, "", "PATCH");
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         for expected in [[NODE, STATUS], [NODE, STATUS]] {
             sleep(Duration::from_millis(6900)).await;
             let mut sent = requests(&server);
@@ -367,7 +391,7 @@ async fn a_change_that_is_refused_delays_no_other() {
         let server = TestServer::new(json!({}));
         server.refuse(403, "no", path);
         report(&server, async |sets| {
-            sets.send(Some(unhealthy())).unwrap();
+            sets.send(Discovery::Done(unhealthy())).unwrap();
             sleep(MINUTE).await;
         })
         .await;
@@ -386,7 +410,7 @@ async fn a_slow_server_starves_no_watch_while_devices_change() {
     server.answer_after(Duration::from_secs(12), "");
     report(&server, async |sets| {
         for set in [set(&host()), unhealthy(), set(&host()), unhealthy()] {
-            sets.send(Some(set)).unwrap();
+            sets.send(Discovery::Done(set)).unwrap();
             sleep(Duration::from_secs(10)).await;
         }
     })
@@ -405,7 +429,7 @@ async fn a_change_that_is_not_answered_delays_no_other() {
     }));
     server.answer_after(Duration::from_hours(1), "/status");
     report(&server, async |sets| {
-        sets.send(Some(unhealthy())).unwrap();
+        sets.send(Discovery::Done(unhealthy())).unwrap();
         sleep(Duration::from_secs(1)).await;
         let mut sent = requests(&server);
         sent.sort();
@@ -414,7 +438,7 @@ async fn a_change_that_is_not_answered_delays_no_other() {
         // Other devices have other labels.
         let mut host = host();
         host.adapters.pop();
-        sets.send(Some(set(&host))).unwrap();
+        sets.send(Discovery::Done(set(&host))).unwrap();
         sleep(Duration::from_secs(1)).await;
         assert_eq!(requests(&server)[0], NODE);
     })
@@ -425,7 +449,7 @@ async fn a_change_that_is_not_answered_delays_no_other() {
 async fn watches_that_end_at_once_begin_again_after_growing_pauses() {
     let server = TestServer::new(json!({}));
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         for _ in 0..600 {
             sleep(MINUTE / 600).await;
             server.end_watches();
@@ -442,7 +466,7 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
     let server = TestServer::new(json!({}));
     let mut pauses = std::collections::HashSet::new();
     report(&server, async |sets| {
-        sets.send(Some(set(&host()))).unwrap();
+        sets.send(Discovery::Done(set(&host()))).unwrap();
         for _ in 0..20 {
             sleep(2 * MINUTE).await;
             let _ = server.requests();
@@ -466,7 +490,8 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
 fn delays_grow_to_a_minute_and_are_random() {
     let mut delays = growing(Duration::from_millis(500));
     for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
-        let (delay, limit) = (delays.next().unwrap(), Duration::from_secs(limit));
+        let delay = delays.next().unwrap();
+        let limit = Duration::from_secs(limit);
         assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
     }
     let first = || growing(Duration::from_millis(500)).next();

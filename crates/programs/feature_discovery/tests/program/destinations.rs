@@ -6,7 +6,6 @@ const T4: &str = "\
 directx.microsoft.com/count=2
 directx.microsoft.com/count.NVIDIA-Tesla-T4=2
 directx.microsoft.com/driver-model=wddm
-directx.microsoft.com/hcs-schema=2.5
 directx.microsoft.com/memory=15360
 directx.microsoft.com/product=NVIDIA-Tesla-T4
 directx.microsoft.com/replicas=1

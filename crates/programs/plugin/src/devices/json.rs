@@ -1,4 +1,5 @@
-//! The JSON document of `devices`. The comments of the fields are its reference.
+//! The JSON document of `devices`. `docs/reference/json.md` describes each key, and a
+//! test compares that page with what the command prints.
 
 use devices::{Device, RuntimeFile, Selection};
 use serde::Serialize;
@@ -8,9 +9,7 @@ use crate::devices::{driver_key, location_path, store_path};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {
-    /// The devices that `--filter` selects, in the order in which the host lists its adapters.
     devices: Vec<DeviceView<'a>>,
-    /// The adapters that are left out.
     skipped: Vec<SkippedAdapter>,
 }
 
@@ -18,53 +17,34 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeviceView<'a> {
-    /// The device instance ID of Windows.
     id: &'a str,
-    /// The LUID of the adapter, a signed number.
     luid: i64,
-    /// The name of the device.
     description: &'a str,
-    /// `amd`, `intel`, `microsoft`, `nvidia`, `qualcomm`, or the ID of another vendor, such as `0x1a03`.
     vendor: String,
-    /// The manufacturer that the driver names; empty if it names none.
     manufacturer: &'a str,
-    /// The location path by which containers get the device; empty if Windows reports none.
     location_path: &'a str,
-    /// The registry key of the driver; empty if there is none.
     driver_registry_key: String,
-    /// The driver store folder of the driver; empty if there is none.
     driver_store_path: &'a str,
-    /// Whether the device is integrated into the processor.
     integrated: bool,
-    /// Whether the device can be removed while the host runs.
     detachable: bool,
-    /// Whether the device supports display (WDDM).
     supports_display: bool,
-    /// Whether the device supports compute.
     supports_compute: bool,
-    /// Whether the device can be allocated.
     healthy: bool,
-    /// The runtime files of the driver for `System32` of a container.
     runtime_files: Vec<File>,
-    /// The runtime files of the driver for `SysWOW64` of a container.
     runtime_files_wow64: Vec<File>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
-    /// The file, relative to the driver store folder.
     source: String,
-    /// The name of the file in the container.
     destination: String,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SkippedAdapter {
-    /// The LUID of the adapter, a signed number.
     luid: i64,
-    /// Why it is left out.
     reason: String,
 }
 

@@ -40,8 +40,9 @@ pub(super) fn uninstall() -> Result<(), Failure> {
     service::uninstall(NAME).map_err(|error| failure(error, "cannot uninstall the service"))?;
     command_line::print(&format!("uninstalled service {NAME}\n"))?;
     let root = folder::root_of_this_host();
-    let removed = folder::remove_all(&root).map_err(|failure| {
-        failure.hint("a container uses it; delete it when no pod with a device is running")
+    let removed = folder::remove_all(&root).map_err(|error| {
+        Failure::runtime(error)
+            .hint("a container uses it; delete it when no pod with a device is running")
     });
     if removed? {
         command_line::print("removed the files of directx-visible\n")?;

@@ -5,12 +5,12 @@ use std::fmt;
 
 use command_line::device_summary::mounted_files;
 use daemon::node_devices::plan_on_this_machine;
-use device_plugin::testing::ContainerView;
 use devices::{
     AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel,
     HostFacts, MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
     Platform, ResourceDevices, ResourceName, Sharing,
 };
+use kubelet_double::ContainerView;
 
 use crate::simulate::pod_argument::Request;
 

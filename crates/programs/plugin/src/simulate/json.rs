@@ -1,10 +1,11 @@
-//! The JSON document of `simulate`. The comments of the fields are its reference.
+//! The JSON document of `simulate`. `docs/reference/json.md` describes each key, and a
+//! test compares that page with what the command prints.
 
 use std::collections::BTreeMap;
 
-use device_plugin::testing::ContainerView;
 use device_plugin::v1beta1::Device;
 use devices::HostSnapshot;
+use kubelet_double::ContainerView;
 use serde::Serialize;
 
 use crate::simulate::host::Source;
@@ -13,76 +14,49 @@ use crate::simulate::report::{Report, SimulatedPod};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {
-    /// The host that is simulated.
     host: Host<'a>,
-    /// What the node would advertise.
     resources: Vec<Resource<'a>>,
-    /// What each pod would get, in the order in which the pods were admitted.
     pods: Vec<Pod<'a>>,
-    /// What an administrator should know of the node, such as adapters that are not advertised and parts
-    /// of the configuration without effect.
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Host<'a> {
-    /// `windows`, or `linux-dxg` for Linux with `/dev/dxg`.
     platform: &'static str,
-    /// The name of the product, such as `Microsoft Windows Server 2022 Datacenter`.
     product: Option<&'a str>,
-    /// The build, such as `10.0.20348.1547`.
     build: Option<String>,
-    /// How many adapters it has, advertised or not.
     adapters: usize,
-    /// `inventory`, `gpus` for a host of `--gpu`, or `demonstration` for the recorded host that is
-    /// simulated without both.
     source: &'static str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Resource<'a> {
-    /// The name of the resource.
     name: &'a str,
-    /// How many replicas the node has.
     capacity: usize,
-    /// How many of them are healthy.
     allocatable: usize,
-    /// The replicas, in the order in which the kubelet gets them.
     devices: Vec<Replica<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Replica<'a> {
-    /// The ID that the kubelet gets: that of the device, a backslash, and the number of the replica.
     id: &'a str,
-    /// `Healthy` or `Unhealthy`.
     health: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pod<'a> {
-    /// The name of the pod.
     name: &'a str,
-    /// The resource that its container requests; of several, the first.
     resource: &'a str,
-    /// How many devices of that resource it requests.
     count: u32,
-    /// Whether scheduler and kubelet accept the pod.
     admitted: bool,
-    /// Why the pod is refused; empty if it is admitted.
     reason: &'a str,
-    /// The replicas that are allocated to the container.
     device_ids: Vec<&'a String>,
-    /// What the kubelet hands to the container runtime on Windows, after it has merged the answers of
-    /// the plugin. Everything in it is empty if the pod is refused.
     container: Container<'a>,
-    /// Which devices and files the container gets and why, and why others are left out.
     notes: Vec<String>,
-    /// All requests. Only for a pod that requests several resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Vec<Request<'a>>>,
 }
@@ -90,24 +64,17 @@ struct Pod<'a> {
 #[derive(Serialize, Clone, Copy)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
-    /// The resource.
     resource: &'a str,
-    /// How many devices of it.
     count: u32,
 }
 
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Container<'a> {
-    /// The device entries. Windows supports one.
     devices: Vec<DeviceEntry<'a>>,
-    /// The files that are mounted.
     mounts: Vec<MountEntry<'a>>,
-    /// The environment variables.
     envs: BTreeMap<String, String>,
-    /// The annotations.
     annotations: BTreeMap<String, String>,
-    /// The names of CDI devices. Only if there are any.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     cdi_devices: &'a [String],
 }
@@ -115,22 +82,16 @@ struct Container<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeviceEntry<'a> {
-    /// The device: a location path, a device interface class, or a device file of Linux.
     host_path: &'a str,
-    /// The path in the container; empty on Windows.
     container_path: &'a str,
-    /// The permissions; without effect on Windows.
     permissions: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct MountEntry<'a> {
-    /// The file or folder of the host.
     host_path: &'a str,
-    /// Its path in the container.
     container_path: &'a str,
-    /// Whether the container can only read it.
     read_only: bool,
 }
 

@@ -1,10 +1,10 @@
 //! The result of a simulation, and its text.
 
 use command_line::verdict::{BAD, GOOD, WARNING};
-use device_plugin::testing::{ContainerView, ResourceView};
 use device_plugin::v1beta1::Mount;
 use devices::Platform;
 use devices::printable::printable;
+use kubelet_double::{ContainerView, ResourceView};
 
 use crate::simulate::explain::{Explanation, Note};
 use crate::simulate::host::{SimulatedHost, Source};

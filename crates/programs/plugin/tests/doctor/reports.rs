@@ -212,8 +212,8 @@ fn the_configuration_is_listed_and_applied() {
     let (status, report) = report(&["--inventory", &path, "--config", &config]);
     assert_eq!(status, Some(0));
     let listed = checks(&report, "configuration")[0]["what"].as_str().unwrap();
-    assert!(listed.contains("wddm multitenancy = 4"), "{listed}");
-    assert!(listed.contains("config.yaml:1"), "{listed}");
+    let expected = format!("wddm multitenancy = 4 ({config}); mcdm multitenancy = 4 ({config})");
+    assert_eq!(listed, expected);
     let resource = checks(&report, "resources")[0]["what"].as_str().unwrap();
     assert_eq!(resource, "2 of 2 devices healthy, each shared by up to 4 containers");
 }

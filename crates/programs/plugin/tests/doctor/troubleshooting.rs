@@ -113,7 +113,6 @@ fn quoted_messages_about_the_kubelet_are_current() {
         (service, "invalid allocation size"),
         (service, "Allocate failed"),
         (service, "GetPreferredAllocation failed"),
-        (service, "request has more than "),
     ] {
         assert!(source.contains(message), "the text of `{message}` has changed");
         assert!(PAGE.contains(message), "`{message}` is not explained");

@@ -21,7 +21,8 @@ fn pod_flag(name: &str, resource: &str, count: u32) -> String {
 
 #[test]
 fn one_device_by_location_path_and_several_by_class() {
-    let (one, two) = (pod_flag("one", DISPLAY, 1), pod_flag("two", DISPLAY, 2));
+    let one = pod_flag("one", DISPLAY, 1);
+    let two = pod_flag("two", DISPLAY, 2);
     for (host, flags, device) in [
         (T4, &one, "vpci-location-path://PCIROOT(0)#PCI(1B00)"),
         (T4, &two, CLASS),
@@ -83,7 +84,8 @@ fn two_npus() -> String {
 #[test]
 fn devices_of_two_resources_cause_a_warning() {
     let flag = format!("{},{COMPUTE}:1", pod_flag("both", DISPLAY, 1));
-    let (config, flags) = ("includeDetachable: true", [flag.as_str()]);
+    let config = "includeDetachable: true";
+    let flags = [flag.as_str()];
     let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
     for pod in document["pods"].as_array().unwrap() {
         assert_eq!(pod["admitted"], true);
@@ -115,7 +117,8 @@ fn visibility_mounts_the_launcher_once_without_touching_the_disk() {
     ];
     for (visibility, expected) in [("launcher", &launcher[..]), ("off", &[])] {
         let config = format!("includeDetachable: true\nvisibility: {visibility}");
-        let (config, flags) = (config.as_str(), [flag.as_str()]);
+        let config = config.as_str();
+        let flags = [flag.as_str()];
         let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
         for pod in document["pods"].as_array().unwrap() {
             let paths = mounts(pod).into_iter().filter(|path| path.contains("directx-visible"));

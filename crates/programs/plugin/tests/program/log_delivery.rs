@@ -1,13 +1,12 @@
 //! The daemon while its log lines cannot be written, and its log file.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::process::{ChildStderr, Stdio};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use device_plugin::UnixSockets;
-use device_plugin::testing::{KubeletDouble, PodRequest};
+use kubelet_double::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};
@@ -21,25 +20,16 @@ async fn check_that_it_serves(daemon: &Daemon) -> KubeletDouble<UnixSockets> {
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
     kubelet.restart().await.unwrap();
     until(&kubelet, "registered after a restart", |v| display(v) == Some((2, 2))).await;
-    admit(&mut kubelet).await;
+    let admission = kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await;
+    assert!(admission.is_ok(), "{admission:?}");
     kubelet
 }
 
-async fn admit(kubelet: &mut KubeletDouble<UnixSockets>) {
-    let admission = kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await;
-    assert!(admission.is_ok(), "{admission:?}");
-    kubelet.terminate_pod("one");
-}
-
-/// Makes the daemon log several times what a pipe holds.
-async fn fill_the_pipe(kubelet: &mut KubeletDouble<UnixSockets>) {
-    for _ in 0..40 {
-        for _ in 0..10 {
-            admit(kubelet).await;
-        }
-        kubelet.restart().await.unwrap();
-        until(kubelet, "registered", |v| display(v) == Some((2, 2))).await;
-    }
+/// A pipe without room for a line. Its reader gets these bytes before any line.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&vec![b' '; PIPE_BYTES]).unwrap();
+    (reader, writer)
 }
 
 fn stderr(daemon: &mut Daemon) -> ChildStderr {
@@ -64,41 +54,27 @@ async fn it_serves_and_exits_with_0_when_the_disk_of_the_log_is_full() {
 
 #[tokio::test]
 async fn it_serves_and_exits_with_0_when_nothing_reads_the_log() {
-    let mut daemon = Daemon::start_with_stderr(&["--log-level", "trace"], Stdio::piped());
-    let mut stderr = stderr(&mut daemon);
-    let mut kubelet = check_that_it_serves(&daemon).await;
-    fill_the_pipe(&mut kubelet).await;
+    let (mut reader, pipe) = full_pipe();
+    let mut daemon = Daemon::start_with_stderr(&[], pipe.into());
+    let _kubelet = check_that_it_serves(&daemon).await;
     assert_eq!(daemon.stop(), Some(0));
     let mut log = Vec::new();
-    stderr.read_to_end(&mut log).unwrap();
-    // Less than one line of room was left, so the pipe was full.
-    assert!(log.len() > PIPE_BYTES - 4096, "{}", log.len());
+    reader.read_to_end(&mut log).unwrap();
+    assert_eq!(log.len(), PIPE_BYTES, "{}", String::from_utf8_lossy(&log));
 }
 
 #[tokio::test]
-async fn the_last_lines_are_written_once_the_log_is_read_again() {
-    let flags = ["--log-level", "trace", "--log-format", "json"];
-    let mut daemon = Daemon::start_with_stderr(&flags, Stdio::piped());
-    let stderr = stderr(&mut daemon);
-    let mut kubelet = check_that_it_serves(&daemon).await;
-    fill_the_pipe(&mut kubelet).await;
-    let (sender, lines) = mpsc::channel();
-    let reader = std::thread::spawn(move || {
-        let mut bytes = 0;
-        for line in BufReader::new(stderr).lines() {
-            let line = line.unwrap();
-            bytes += line.len();
-            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-            let _ = sender.send(line["message"].as_str().unwrap_or_default().to_owned());
-        }
-        bytes
-    });
-    // Until the queue is written; while it is full, new lines are dropped.
-    while lines.recv_timeout(Duration::from_secs(1)).is_ok() {}
+async fn the_lines_are_written_once_the_log_is_read_again() {
+    let (reader, pipe) = full_pipe();
+    let mut daemon = Daemon::start_with_stderr(&[], pipe.into());
+    let _kubelet = check_that_it_serves(&daemon).await;
+    let reader = std::thread::spawn(move || std::io::read_to_string(reader).unwrap());
     assert_eq!(daemon.stop(), Some(0));
-    let bytes = reader.join().unwrap();
-    assert!(bytes > 2 * PIPE_BYTES, "{bytes}");
-    assert!(lines.try_iter().any(|message| message == "shutting down"));
+    let log = reader.join().unwrap();
+    // Lines from before and after somebody began to read.
+    for line in ["registered with kubelet", "shutting down"] {
+        assert!(log.contains(line), "{log}");
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@
 mod allocations;
 mod commands;
 mod daemon;
-mod driver_upgrade;
 #[cfg(unix)]
 mod files;
 mod foreign_text;

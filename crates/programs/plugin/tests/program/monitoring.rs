@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::PodRequest;
+use kubelet_double::PodRequest;
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};

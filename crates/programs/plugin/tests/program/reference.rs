@@ -1,7 +1,6 @@
 //! Help, versions and completions of the programs, and their pages in `docs/reference`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
@@ -14,89 +13,104 @@ const PROGRAMS: [&str; 3] = [
     env!("CARGO_BIN_EXE_device-plugin-mcdm"),
 ];
 
-#[test]
-fn the_reference_pages_match_the_programs() {
-    for command in plugin::programs() {
-        let page = format!("reference/{}.md", command.get_name());
-        doc_pages::assert_page(&page, &doc_pages::reference(&command));
-    }
-}
+const ONE_MODEL_HEAD: &str = "\
+# device-plugin-wddm and device-plugin-mcdm
 
-/// The commands whose JSON is described, each with the struct of the document and its source.
-const DOCUMENTS: [(&str, &str, &str); 3] = [
-    ("devices", "Document", include_str!("../../src/devices/json.rs")),
-    ("simulate", "Document", include_str!("../../src/simulate/json.rs")),
-    ("status", "Report", include_str!("../../../../application/daemon/src/status.rs")),
-];
-
-const JSON_PAGE: &str = "\
-# JSON of directx-device-plugin
-
-What the commands print with `--output json`. `[]` in a path stands for each element of a list. New versions may add keys; existing
-keys stay. Errors and warnings go to standard error.
-
-Other pages describe the JSON of [`doctor`](../doctor.md), [`verify`](../verify.md#reports) and [`gpu-probe`](../probe.md#json).
+Both programs have the same options. Usage and examples are those of `device-plugin-wddm`.
 ";
 
 #[test]
-fn the_page_about_json_matches_the_structs() {
-    let mut page = JSON_PAGE.to_owned();
-    for (command, document, source) in DOCUMENTS {
-        let table = doc_pages::json_table(&doc_pages::json_keys(source, document));
-        writeln!(page, "\n## {command}\n\n{}", table.trim_end()).unwrap();
-    }
-    doc_pages::assert_page("reference/json.md", &page);
+fn the_reference_pages_match_the_programs() {
+    let [plugin, wddm, mcdm] = plugin::programs().map(|command| doc_pages::reference(&command));
+    doc_pages::assert_page("reference/directx-device-plugin.md", &plugin);
+    // The programs for one driver model have one page.
+    assert_eq!(wddm.replace("wddm", "mcdm"), mcdm);
+    let page = wddm.replace("# device-plugin-wddm\n", ONE_MODEL_HEAD);
+    doc_pages::assert_page("reference/device-plugin-wddm-mcdm.md", &page);
 }
 
-/// The paths of the keys in a document, as the page writes them.
-fn add_paths(paths: &mut BTreeSet<String>, value: &Value, path: &str) {
+const JSON_PAGE: &str = include_str!("../../../../../docs/reference/json.md");
+
+/// What the page says about the document of a command: the path of each key, and its type.
+fn described(command: &str) -> BTreeMap<&'static str, &'static str> {
+    let heading = format!("## {command}");
+    let section = JSON_PAGE.lines().skip_while(|line| *line != heading).skip(1);
+    let lines = section.take_while(|line| !line.starts_with("## "));
+    let cells = lines.filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let keys = cells.map(|(path, rest)| (path, rest.split(" | ").next().unwrap()));
+    keys.collect()
+}
+
+/// Adds the keys in a value, each with its path as the page writes it.
+fn add_keys<'a>(found: &mut Vec<(String, &'a Value)>, value: &'a Value, path: &str) {
     match value {
         Value::Object(keys) => {
             for (key, value) in keys {
                 let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                add_paths(paths, value, &key);
-                paths.insert(key);
+                add_keys(found, value, &key);
+                found.push((key, value));
             }
         }
         Value::Array(elements) => {
             for element in elements {
-                add_paths(paths, element, &format!("{path}[]"));
+                add_keys(found, element, &format!("{path}[]"));
             }
         }
         _ => {}
     }
 }
 
+/// Whether a value has the type that the page gives for it.
+fn has_type(value: &Value, kind: &str) -> bool {
+    match value {
+        Value::Null => kind.ends_with(" or null"),
+        Value::Bool(_) => kind.starts_with("boolean"),
+        Value::Number(number) => kind.starts_with("integer") && !number.is_f64(),
+        Value::String(_) => kind.starts_with("string"),
+        Value::Array(elements) => kind
+            .strip_prefix("list of ")
+            .is_some_and(|kind| elements.iter().all(|element| has_type(element, kind))),
+        Value::Object(_) => kind.starts_with("object"),
+    }
+}
+
+/// Fails unless the page has every key of the documents with its type, and every key of the page is
+/// in a document, except for optional ones.
+pub(crate) fn assert_described(command: &str, documents: &[Value]) {
+    let page = described(command);
+    let mut found = Vec::new();
+    for document in documents {
+        add_keys(&mut found, document, "");
+    }
+    for (path, value) in &found {
+        // The names of variables are keys, too.
+        let map = path.rsplit_once('.').and_then(|(map, _)| page.get(map));
+        let is_in_map = map == Some(&"object with strings") && value.is_string();
+        let has_row = page.get(path.as_str()).is_some_and(|kind| has_type(value, kind));
+        assert!(has_row || is_in_map, "{command}: the page lacks {path} with {value}, or its type");
+    }
+    for (path, kind) in page {
+        let is_found = found.iter().any(|(found, _)| found == path);
+        assert!(is_found || kind.ends_with(", optional"), "{command}: no document has {path}");
+    }
+}
+
+/// The test of `status` compares its document.
 #[test]
-fn documents_have_the_keys_of_the_page() {
+fn the_page_about_json_describes_what_the_commands_print() {
     let pod = "--pod=one=directx.microsoft.com/display:1,directx.microsoft.com/compute:1";
     for (command, runs) in [("devices", &[&[][..]][..]), ("simulate", &[&[], &[pod]])] {
-        let (_, document, source) = DOCUMENTS.into_iter().find(|d| d.0 == command).unwrap();
-        let keys: BTreeMap<String, doc_pages::JsonKey> = doc_pages::json_keys(source, document)
-            .into_iter()
-            .map(|key| (key.path.clone(), key))
-            .collect();
-        let mut paths = BTreeSet::new();
+        let mut documents = Vec::new();
         for arguments in runs {
             for name in inventories() {
                 let mut program = Command::new(PROGRAMS[0]);
                 program.args([command, "--output", "json", "--inventory"]).arg(recorded(&name));
                 let (_, out, err) = outcome(&program.args(*arguments).output().unwrap());
-                let document =
-                    serde_json::from_str(&out).unwrap_or_else(|_| panic!("{name}: {err}"));
-                add_paths(&mut paths, &document, "");
+                let document = serde_json::from_str(&out);
+                documents.push(document.unwrap_or_else(|_| panic!("{name}: {err}")));
             }
         }
-        for path in &paths {
-            // The names of variables are keys, too.
-            let map = path.rsplit_once('.').and_then(|(map, _)| keys.get(map));
-            let is_in_map = map.is_some_and(|map| map.kind == "object with strings");
-            assert!(keys.contains_key(path) || is_in_map, "{command}: {path} is not described");
-        }
-        for key in keys.values().filter(|key| !key.is_optional) {
-            assert!(paths.contains(&key.path), "{command}: no document has {}", key.path);
-        }
-        assert_eq!(paths.contains("pods[].requests[].count"), command == "simulate");
+        assert_described(command, &documents);
     }
 }
 
@@ -152,98 +166,4 @@ fn bash_completes_commands_options_and_values() {
         let (_, out, err) = outcome(&bash.output().unwrap());
         assert_eq!((out.as_str(), err.as_str()), (expected, ""), "{words:?}");
     }
-}
-
-/// The options in the help of a command, in the order of the help.
-fn options(help: &str) -> Vec<&str> {
-    let help = help.split("Examples:").next().unwrap();
-    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-    // Possible values are list items: a dash and a space.
-    let options = lines.filter(|line| !line.starts_with("- "));
-    options.map(|line| line.split(' ').find(|word| word.starts_with("--")).unwrap()).collect()
-}
-
-#[test]
-fn help_lists_own_options_first_then_help_then_logging() {
-    let [program, thin, _] = PROGRAMS;
-    for (command, own) in [
-        (
-            "serve",
-            &[
-                "--driver-model",
-                "--config",
-                "--inventory",
-                "--device-plugin-dir",
-                "--log-file",
-                "--listen",
-                "--pod-resources",
-            ][..],
-        ),
-        (
-            "simulate",
-            &[
-                "--pod",
-                "--gpu",
-                "--config",
-                "--inventory",
-                "--driver-model",
-                "--output",
-                "--verbose",
-            ],
-        ),
-        ("devices", &["--filter", "--inventory", "--output"]),
-        ("record", &["--output", "--inventory"]),
-        (
-            "doctor",
-            &[
-                "--try",
-                "--skip",
-                "--wait-for-event",
-                "--image",
-                "--namespace",
-                "--image-os-version",
-                "--config",
-                "--inventory",
-                "--driver-model",
-                "--device-plugin-dir",
-                "--output",
-            ],
-        ),
-        (
-            "verify",
-            &[
-                "--skip",
-                "--wait-for-event",
-                "--image",
-                "--namespace",
-                "--image-os-version",
-                "--config",
-                "--inventory",
-                "--driver-model",
-                "--device-plugin-dir",
-                "--output",
-            ],
-        ),
-        ("status", &["--live", "--driver-model", "--device-plugin-dir", "--output"]),
-        ("service", &[]),
-        ("completions", &[]),
-    ] {
-        let last = ["--help", "--log-format", "--log-level"];
-        for flag in ["--help", "-h"] {
-            let help = stdout(program, &[command, flag]);
-            assert_eq!(options(&help), [own, &last].concat(), "{help}");
-        }
-    }
-    let last = ["--help", "--version", "--log-format", "--log-level"];
-    assert_eq!(options(&stdout(program, &["--help"])), last);
-    let own = [
-        "--config",
-        "--inventory",
-        "--device-plugin-dir",
-        "--log-file",
-        "--listen",
-        "--pod-resources",
-        "--completions",
-    ];
-    assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());
 }

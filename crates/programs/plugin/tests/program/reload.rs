@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::{KubeletDouble, PodRequest};
+use kubelet_double::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
 use crate::monitoring;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use device_plugin::testing::{KubeletDouble, Options};
-use device_plugin::{Transport as _, UnixSockets};
+use device_plugin::UnixSockets;
+use kubelet_double::{KubeletDouble, KubeletOptions};
 use serde_json::{Value, json};
 
 use crate::daemon::{DISPLAY, LIMIT, status};
@@ -64,7 +64,7 @@ async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path();
-    let kubelet = KubeletDouble::start(UnixSockets, directory, Options::default()).unwrap();
+    let kubelet = KubeletDouble::start(UnixSockets, directory, KubeletOptions::default()).unwrap();
     let first = Daemon::start(directory, &[]);
     until(directory, "one daemon", is_ready).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
@@ -78,22 +78,6 @@ async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
     until(directory, "the second daemon", replaced).await;
     assert_eq!(kubelet.registrations(DISPLAY), 2);
     drop(second);
-}
-
-#[tokio::test]
-async fn status_reports_which_lock_a_daemon_waits_for() {
-    if device_plugin::unix_sockets::skips_test() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let _lock = UnixSockets.lock(folder.path(), DISPLAY).unwrap();
-    let _daemon = Daemon::start(folder.path(), &[]);
-    let report = until(folder.path(), "a waiting daemon", |report| waiting(report) == 1).await;
-    assert!(!is_ready(&report), "{report}");
-    let resource = &report["resources"][0];
-    assert_eq!(resource["state"], "waiting for another daemon", "{report}");
-    let error = resource["lastError"].as_str().unwrap();
-    assert!(error.starts_with("another process has the lock `"), "{report}");
 }
 
 /// The exit codes of the readiness and the liveness probe of a pod.
@@ -112,7 +96,7 @@ fn probes(uid: &str, directory: &Path) -> [Option<i32>; 2] {
 async fn a_probe_in_a_pod_asks_only_the_daemon_of_this_pod() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path();
-    let _kubelet = KubeletDouble::start(UnixSockets, directory, Options::default()).unwrap();
+    let _kubelet = KubeletDouble::start(UnixSockets, directory, KubeletOptions::default()).unwrap();
     let holder = Daemon::start_in_pod("a", directory, &[]);
     until(directory, "one daemon", is_ready).await;
     let _waiting = Daemon::start_in_pod("b", directory, &[]);

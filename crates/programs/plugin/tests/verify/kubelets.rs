@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use device_plugin::UnixSockets;
-use device_plugin::testing::{KubeletDouble, Options};
+use kubelet_double::{KubeletDouble, KubeletOptions};
 
 use crate::program::{TWO_T4, recorded, report, step, verify};
 
@@ -30,7 +30,8 @@ async fn a_kubelet_receives_the_list_of_a_resource_without_devices() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let kubelet = KubeletDouble::start(UnixSockets, folder.path(), Options::default()).unwrap();
+    let kubelet =
+        KubeletDouble::start(UnixSockets, folder.path(), KubeletOptions::default()).unwrap();
     let before = files(folder.path());
     for run in 1..=2 {
         // The kubelet runs on this thread.

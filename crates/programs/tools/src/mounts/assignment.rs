@@ -123,7 +123,7 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
 
 /// The default policy of the device plugin, with one resource for every device that it can advertise.
 fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, Failure> {
-    let config = config::load(&Flags::default(), &EmptyEnvironment).map_err(Failure::usage)?;
+    let config = config::load(&Flags::default(), &EmptyEnvironment)?;
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
     let mut policy = config.policy;
     for model in &mut policy.models {

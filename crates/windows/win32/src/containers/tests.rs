@@ -33,7 +33,8 @@ fn found(containers: &mut Containers, wanted: &[&ContainerName]) -> Vec<(String,
 #[test]
 fn only_wanted_containers_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let (main, sidecar) = (name("render", "main"), name("render", "sidecar"));
+    let main = name("render", "main");
+    let sidecar = name("render", "sidecar");
     write(folder.path(), "a1", &main);
     write(folder.path(), "a2", &sidecar);
     write(folder.path(), "a3", &name("other", "main"));

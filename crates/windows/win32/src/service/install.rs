@@ -43,8 +43,8 @@ pub struct NewService<'a> {
     pub arguments: Vec<OsString>,
 }
 
-/// Installs `new` and does not start it. Returns the settings that Windows refused, with its reason;
-/// the service works without them.
+/// Installs `new` and does not start it. Returns the settings that Windows refused, with its
+/// reason; the service works without them.
 ///
 /// # Errors
 /// See [`ServiceError`].

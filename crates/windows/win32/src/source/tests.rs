@@ -18,8 +18,8 @@ const CHILD: &str = "WIN32_TESTS_SOURCE";
 /// Ends a test that hangs.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// How long to wait for a callback that must not occur. On a busy machine, one may come later and is
-/// missed.
+/// How long to wait for a callback that must not occur. On a busy machine, one may come later and
+/// is missed.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Changes the adapters of the simulated host at once.

@@ -141,7 +141,8 @@ impl DxcoreAdapter {
 
     /// Whether the adapter's driver is being updated; false if the driver does not report it.
     pub(crate) fn is_driver_update_in_progress(&self) -> bool {
-        let (mut state, output) = (0_u8, size_of::<u8>());
+        let mut state = 0_u8;
+        let output = size_of::<u8>();
         // SAFETY: `adapter` is a live object, and `state` has the size that is passed.
         let result = unsafe {
             self.adapter.IsQueryStateSupported(IsDriverUpdateInProgress).then(|| {
@@ -208,9 +209,9 @@ pub(crate) struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Registers `on_change`, which is called once for each list that becomes stale, also because an
-    /// adapter was removed. For a change before the registration, `DXCore` calls it immediately, so
-    /// no change is missed.
+    /// Registers `on_change`, which is called once for each list that becomes stale, also because
+    /// an adapter was removed. For a change before the registration, `DXCore` calls it immediately,
+    /// so no change is missed.
     pub(crate) fn new(
         dxcore: &Dxcore,
         lists: Vec<AdapterList>,

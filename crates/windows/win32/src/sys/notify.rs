@@ -181,8 +181,8 @@ mod tests {
             DeviceNotifications::from_functions(register, unregister, &on_change).unwrap();
         assert_eq!(registered(), INTERFACES);
         let context = REGISTERED.with_borrow(|registered| registered[1].2);
-        let (handle, action) =
-            (HCMNOTIFICATION(std::ptr::null_mut()), CM_NOTIFY_ACTION_DEVICEINTERFACEARRIVAL);
+        let handle = HCMNOTIFICATION(std::ptr::null_mut());
+        let action = CM_NOTIFY_ACTION_DEVICEINTERFACEARRIVAL;
         // SAFETY: the context is still registered.
         let result = unsafe { changed(handle, context, action, std::ptr::null(), 0) };
         assert_eq!((result, count.load(Ordering::SeqCst)), (0, 1));

@@ -65,8 +65,8 @@ impl Drop for Descriptor {
     }
 }
 
-/// Opens what is at `path`. No link is followed, and no socket, which is a reparse point that cannot be
-/// followed.
+/// Opens what is at `path`. No link is followed, and no socket, which is a reparse point that
+/// cannot be followed.
 fn open(path: &Path, access: u32) -> io::Result<File> {
     OpenOptions::new()
         .access_mode(access)
@@ -97,7 +97,8 @@ fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
 pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
     let file = open(path, READ_CONTROL.0)?;
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let (mut owner, mut acl) = (PSID::default(), ptr::null_mut::<ACL>());
+    let mut owner = PSID::default();
+    let mut acl = ptr::null_mut::<ACL>();
     // SAFETY: `file` keeps the handle open during the call, and every pointer refers to a writable
     // variable.
     let result = unsafe {
@@ -134,7 +135,8 @@ pub(crate) fn own_account() -> io::Result<Vec<u8>> {
     // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
     // (`SECURITY_MAX_SID_SIZE`).
     let mut buffer = [0_u64; 16];
-    let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
+    let size = size_of_val(&buffer).try_into().unwrap_or_default();
+    let mut written = 0;
     // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
     // is not closed.
     let token = HANDLE(ptr::without_provenance_mut(usize::MAX - 3));

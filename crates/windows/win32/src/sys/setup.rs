@@ -129,7 +129,9 @@ impl DeviceEntry<'_> {
     /// The device instance id.
     pub(crate) fn instance_id(&self) -> io::Result<String> {
         let mut id = [0_u16; INSTANCE_ID_UNITS];
-        let (api, list, length) = (self.list.api, self.list.list, length_of(&id));
+        let api = self.list.api;
+        let list = self.list.list;
+        let length = length_of(&id);
         let buffer = PWSTR(id.as_mut_ptr());
         // SAFETY: list and device are open, and the buffer has `length` units.
         let done = unsafe {
@@ -145,7 +147,8 @@ impl DeviceEntry<'_> {
     pub(crate) fn property(&self, key: &DEVPROPKEY) -> io::Result<Option<Property>> {
         let mut data = vec![0_u8; 512];
         for _ in 0..GROWTH_ATTEMPTS {
-            let (mut kind, mut needed) = (DEVPROPTYPE::default(), 0);
+            let mut kind = DEVPROPTYPE::default();
+            let mut needed = 0;
             let length = length_of(&data);
             // SAFETY: list and device are open, and `data` has `length` bytes.
             let done = unsafe {

@@ -32,7 +32,7 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 
 fn start(config: Option<PathBuf>) -> ConfigReload {
     let flags = Flags { driver_models: vec![DriverModel::Wddm], config, device_plugin_dir: None };
-    let active = source::read(&flags).result.unwrap();
+    let active = source::load(&flags).unwrap();
     ConfigReload::start(flags, active).unwrap()
 }
 
@@ -47,7 +47,7 @@ impl Followed {
         let change = timeout(LIMIT, self.reload.next()).await.expect("a change");
         let config = change.unwrap()?;
         let replicas = config.policy.models[0].sharing.replicas.get();
-        self.reload.applied(*config);
+        self.reload.applied(config);
         Some(replicas)
     }
 
@@ -145,9 +145,10 @@ async fn a_deleted_file_and_comments_change_nothing() {
 #[tokio::test]
 async fn an_error_for_clients_is_short() {
     let mut followed = follow_file("multitenancy: 2");
-    followed.reload.rejected(&Failure::usage(anyhow::anyhow!("é".repeat(1 << 20))).hint("shorten"));
+    let path = std::path::PathBuf::from("é".repeat(1 << 20));
+    followed.reload.rejected(&DaemonError::ConfigurationGone(path));
     let error = followed.reload.last_error().unwrap();
-    assert!(error.len() < 4096 && error.ends_with("; hint: shorten"), "{}", error.len());
+    assert!(error.len() < 4096 && error.ends_with("to run without it"), "{}", error.len());
 }
 
 /// How the kubelet lays out and updates the volume of a `ConfigMap`.

@@ -80,9 +80,9 @@ const RIGHTS: Rights = Rights {
     },
 };
 
-fn error(result: Result<String, Failure>) -> String {
-    let failure = result.unwrap_err();
-    format!("{}; hint: {}", failure.chain(), failure.hint_text().unwrap())
+fn error(result: Result<String, LauncherError>) -> String {
+    let error = result.unwrap_err();
+    format!("{}; hint: {}", error_chain(&error), error.hint())
 }
 
 #[test]
@@ -192,7 +192,8 @@ fn the_first_source_with_all_files_that_are_needed_is_copied() {
     for name in &LAUNCHER_FILES[..2] {
         fs::write(bed.installed().join(name), format!("installed {name}")).unwrap();
     }
-    let (release, program) = (bed.provided(), "content of directx-visible.exe");
+    let release = bed.provided();
+    let program = "content of directx-visible.exe";
     assert_eq!(content(&release, 0), program);
     fs::remove_file(bed.source().join(LAUNCHER_FILES[1])).unwrap();
     let installed = bed.provided();

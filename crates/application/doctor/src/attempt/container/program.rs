@@ -90,8 +90,8 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// Where the folder is: ordinary users may write to `ProgramData`, and the account of a container may not
-/// read SYSTEM's folder for temporary files.
+/// Where the folder is: ordinary users may write to `ProgramData`, and the account of a container
+/// may not read SYSTEM's folder for temporary files.
 fn parent() -> PathBuf {
     let program_files = if cfg!(windows) { std::env::var_os("ProgramFiles") } else { None };
     program_files.map_or_else(std::env::temp_dir, PathBuf::from)

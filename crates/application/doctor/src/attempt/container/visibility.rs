@@ -45,7 +45,7 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
         .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
     let what = "directx-visible does not show exactly the allocated devices";
     let hint =
-        concat!("the table of APIs says what is known: ", env!("PAGES"), "docs/multi-gpu.md");
+        concat!("the table of APIs says what is known: ", env!("PAGES"), "docs/visibility.md");
     Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
 }
 

@@ -131,7 +131,8 @@ where
             let lister = PodResourcesListerServer::new(behavior.clone());
             let pods = PodsServer::new(behavior);
             let service = service_fn(move |request: http::Request<tonic::body::Body>| {
-                let (mut lister, mut pods) = (lister.clone(), pods.clone());
+                let mut lister = lister.clone();
+                let mut pods = pods.clone();
                 match request.uri().path() {
                     "/v1alpha1.Pods/ListPods" => pods.call(request),
                     _ => lister.call(request),

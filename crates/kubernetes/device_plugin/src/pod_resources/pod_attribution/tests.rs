@@ -166,7 +166,8 @@ fn an_allocation_is_looked_up_once_after_a_second() {
 #[test]
 fn many_allocations_do_not_ask_more_often() {
     let start = Instant::now();
-    let (mut asked, mut times) = (None, 0);
+    let mut asked = None;
+    let mut times = 0;
     for step in 0..600 {
         let now = start + Duration::from_millis(100 * step);
         if is_due(asked, Some(now), now) {

@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn a_recreated_file_is_another_file() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, moved) = (folder.path().join("a.sock"), folder.path().join("b.sock"));
+        let path = folder.path().join("a.sock");
+        let moved = folder.path().join("b.sock");
         fs::write(&path, "").unwrap();
         let before = identity(&path).unwrap().unwrap();
         // The first file stays, so its number is not used again.

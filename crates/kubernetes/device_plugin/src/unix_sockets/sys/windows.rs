@@ -9,8 +9,8 @@
 //!   readable (AFD reports a pending connection as readable), and `socket2` accepts.
 //! * `connect` is the blocking call, on a thread for blocking calls. A local connect completes
 //!   immediately, and Go programs such as the kubelet connect the same way.
-//! * A socket has no mode. What a mode of 0600 means on Unix is set as the access control list of its
-//!   file.
+//! * A socket has no mode. What a mode of 0600 means on Unix is set as the access control list of
+//!   its file.
 //! * Windows versions without `AF_UNIX` return `WSAEAFNOSUPPORT`, which gets an error text here.
 //!
 //! [`bind_to`], [`listen`], [`accept`] and [`connect_to`] take the address family from the address.

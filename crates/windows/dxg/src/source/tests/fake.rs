@@ -1,5 +1,5 @@
-//! The driver for tests, at the boundary of the ioctls: it checks the number of each call, the size of
-//! each structure and the handles, as dxgkrnl and Windows do.
+//! The driver for tests, at the boundary of the ioctls: it checks the number of each call, the size
+//! of each structure and the handles, as dxgkrnl and Windows do.
 #![allow(unsafe_code, reason = "follows the pointers of requests, as the driver does")]
 #![allow(
     clippy::cast_possible_truncation,
@@ -28,8 +28,8 @@ pub(crate) struct FakeAdapter {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) adapters: Vec<FakeAdapter>,
-    /// The connection to the host is broken: the error of `open`. Queries have another one, and lists
-    /// work, because the kernel makes them itself.
+    /// The connection to the host is broken: the error of `open`. Queries have another one, and
+    /// lists work, because the kernel makes them itself.
     pub(crate) broken: Option<i32>,
     open: BTreeSet<u32>,
     /// The error of the next query of a kind.
@@ -139,7 +139,10 @@ impl State {
                 Ok(())
             }
             0xC018_4709 => {
-                let (handle, kind, data, size) = (word(0), word(4), pointer(8), word(16));
+                let handle = word(0);
+                let kind = word(4);
+                let data = pointer(8);
+                let size = word(16);
                 let index = handle.wrapping_sub(0x4000_0040) as usize;
                 if !self.open.contains(&handle) {
                     return Err(libc::EINVAL);

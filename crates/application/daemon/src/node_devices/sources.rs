@@ -1,0 +1,79 @@
+//! What the devices of a node depend on: the host, the kubelet, the node's annotation and the
+//! configuration.
+
+use devices::DeviceName;
+use tokio::sync::{mpsc, watch};
+
+use crate::DaemonError;
+use crate::configuration::ConfigReload;
+use crate::cordon_file;
+use crate::host::HostAccess;
+use crate::host::adapter_reader::{self, Activity, Reads};
+use crate::host::driver_resets::ResetReader;
+use crate::host::gpu_uuids::GpuUuidReader;
+use crate::launcher::NodeLauncher;
+use crate::node_devices::device_holders::DeviceHolders;
+
+/// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
+/// node.
+pub struct NodeSources {
+    pub(crate) reads: Reads,
+    /// What the reader of the adapters is doing.
+    pub(crate) activity: Activity,
+    pub(crate) uuid_reader: GpuUuidReader,
+    pub(crate) reset_reader: ResetReader,
+    /// The devices that the node's annotation takes out of service, if they are followed.
+    pub(crate) cordons: Option<watch::Receiver<Vec<DeviceName>>>,
+    /// Asked before a removed device is dropped, and when a driver was replaced.
+    pub(crate) holders: DeviceHolders,
+    /// The files of `directx-visible`.
+    pub(crate) launcher: NodeLauncher,
+    /// Whether the CDI specification is written if containers get its device. It is written again
+    /// with each set, so at the latest with the next safety read.
+    pub(crate) provides_cdi: bool,
+    pub(crate) configuration: ConfigReload,
+}
+
+impl NodeSources {
+    /// Starts to read `host`, for a program that provides nothing and does not know the kubelet.
+    ///
+    /// # Errors
+    /// The operating system refuses a thread.
+    pub fn start(
+        host: HostAccess,
+        configuration: ConfigReload,
+    ) -> Result<NodeSources, DaemonError> {
+        let (reads, activity) = adapter_reader::start(host.open, host.kind);
+        let cordons = host.cordons.map(cordon_file::follow).transpose().map_err(|source| {
+            DaemonError::System {
+                what: "start the thread that follows the cordoned devices",
+                source,
+            }
+        })?;
+        Ok(NodeSources {
+            reads,
+            activity,
+            uuid_reader: GpuUuidReader::new(host.read_uuids),
+            reset_reader: ResetReader::new(host.read_resets),
+            cordons,
+            configuration,
+            ..NodeSources::none()
+        })
+    }
+
+    /// Nothing ever changes.
+    pub(crate) fn none() -> NodeSources {
+        let (_, reads) = mpsc::unbounded_channel();
+        NodeSources {
+            reads,
+            activity: Activity::default(),
+            uuid_reader: GpuUuidReader::new(None),
+            reset_reader: ResetReader::new(None),
+            cordons: None,
+            holders: DeviceHolders::unknown(),
+            launcher: NodeLauncher::new(None),
+            provides_cdi: false,
+            configuration: ConfigReload::none(),
+        }
+    }
+}

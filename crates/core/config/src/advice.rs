@@ -1,0 +1,83 @@
+//! What to write instead of something that a configuration file may not have.
+
+use crate::ReadError;
+use crate::document::EXPECTED_MAPPING;
+
+/// What to write for a resource name, in a file or a variable.
+pub(crate) const RESOURCE_NAME_HINT: &str =
+    "write a domain, a slash and a name, such as example.com/gpu";
+
+/// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
+/// instead.
+const OTHER_KEYS: [(&str, &str); 7] = [
+    (
+        "onDriverChange",
+        "onDriverChange was removed: delete the key, and cordon and drain a node before you \
+         replace its driver",
+    ),
+    ("schema", "this is an inventory: name it with --inventory"),
+    ("adapters", "this is an inventory: name it with --inventory"),
+    ("timeSlicing", "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`"),
+    ("replicas", "a key of NVIDIA's device plugin: did you mean `multitenancy`?"),
+    (
+        "failRequestsGreaterThanOne",
+        "a key of NVIDIA's device plugin: write `sharedRequests: one` for true",
+    ),
+    ("renameByDefault", "a key of NVIDIA's device plugin: write `renameShared: true` for true"),
+];
+
+/// The keys of a file of NVIDIA's device plugin.
+const NVIDIA_KEYS: [&str; 3] = ["version", "flags", "sharing"];
+/// What to write instead of a file of NVIDIA's device plugin.
+const NVIDIA_HINT: &str = "delete the keys `version`, `flags` and `sharing`; write \
+     `multitenancy: 4` for `replicas: 4`, `sharedRequests: one` for \
+     `failRequestsGreaterThanOne: true`, and `renameShared: true` for `renameByDefault: true`; \
+     docs/nvidia.md has an example";
+
+/// Adds what to write instead, if the error is about the value of one of some keys, or about one of
+/// [`OTHER_KEYS`] or [`NVIDIA_KEYS`].
+pub(crate) fn advised(error: ReadError) -> ReadError {
+    let is_of_nvidia = |key: &&str| error.what == format!("unknown key `{key}`");
+    if error.path.is_empty() && NVIDIA_KEYS.iter().any(is_of_nvidia) {
+        let what = format!("{}: this is a file of NVIDIA's device plugin", error.what);
+        return ReadError { what, ..error }.with_hint(NVIDIA_HINT);
+    }
+    for (key, hint) in OTHER_KEYS {
+        if error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`")) {
+            return error.with_hint(hint);
+        }
+    }
+    let path = error.path.to_ascii_lowercase();
+    if error.what == EXPECTED_MAPPING && path.starts_with("additionalmounts") {
+        return error.with_hint(
+            "write a vendor with a list of files, such as `nvidia: [{source: nvml.dll}]`",
+        );
+    }
+    let hint = path.rsplit(['.', '[']).find_map(|key| match key {
+        "name" | "resourcename" => Some(RESOURCE_NAME_HINT),
+        "deviceclass" => Some(
+            "write the GUID of a device interface class, such as \
+             1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
+        ),
+        "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
+        "cordoneddevices" => Some(
+            "write the ID or the location path of a device as `devices` prints it, such as \
+             PCIROOT(0)#PCI(1B00)",
+        ),
+        "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
+        "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
+        "source" => {
+            Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
+        }
+        "description" => Some(
+            r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
+        ),
+        _ => None,
+    });
+    match hint {
+        Some(hint) if error.hint.is_none() || error.what == EXPECTED_MAPPING => {
+            error.with_hint(hint)
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,167 @@
+//! A node for the program: an inventory with eight GPUs, a configuration file and a device plugin
+//! directory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use devices::{
+    Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
+    DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice,
+    PnpId, StoreFiles,
+};
+use tempfile::TempDir;
+
+/// The resource name of the node's GPUs.
+pub(crate) const RESOURCE: &str = "directx.microsoft.com/display";
+
+/// The number of GPUs of the host.
+pub(crate) const GPUS: usize = 8;
+
+/// The parameters of a node that determine the cost of an allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// The total number of replicas, a multiple of [`GPUS`].
+    pub(crate) replicas: usize,
+    /// The number of existing files that are mounted into a container.
+    pub(crate) files: usize,
+}
+
+/// The health of the host's first GPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FirstGpu {
+    /// The first GPU works.
+    Healthy,
+    /// Windows reports a problem code.
+    Unhealthy,
+}
+
+/// The files of a node. They are removed when it is dropped.
+pub(crate) struct Node {
+    folder: TempDir,
+    shape: Shape,
+}
+
+impl Node {
+    /// Writes the files of a node whose GPUs are all healthy.
+    pub(crate) fn new(shape: Shape) -> Result<Node> {
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let node = Node { folder, shape };
+        std::fs::create_dir(node.directory())?;
+        node.set_replicas(shape.replicas / GPUS)?;
+        node.set_host(FirstGpu::Healthy)?;
+        Ok(node)
+    }
+
+    /// The kubelet's device plugin directory.
+    pub(crate) fn directory(&self) -> PathBuf {
+        // The name is short, because a socket path may have at most 107 bytes.
+        self.folder.path().join("k")
+    }
+
+    /// The configuration file.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.path().join("config.yaml")
+    }
+
+    /// The inventory file.
+    pub(crate) fn inventory(&self) -> PathBuf {
+        self.folder.path().join("host.yaml")
+    }
+
+    /// Replaces the configuration atomically, by a rename.
+    pub(crate) fn set_replicas(&self, replicas: usize) -> Result<()> {
+        self.replace(&self.config(), format!("multitenancy: {replicas}\n").as_bytes())
+    }
+
+    /// Replaces the inventory atomically, by a rename.
+    pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
+        let text = config::inventory::to_yaml(&host(self.shape.files, first))?;
+        self.replace(&self.inventory(), text.as_bytes())
+    }
+
+    fn replace(&self, file: &Path, text: &[u8]) -> Result<()> {
+        let new = self.folder.path().join("new.yaml");
+        std::fs::write(&new, text)?;
+        let what = || format!("cannot replace `{}`", file.display());
+        std::fs::rename(&new, file).with_context(what)
+    }
+}
+
+fn host(files: usize, first: FirstGpu) -> HostSnapshot {
+    HostSnapshot {
+        host: HostFacts {
+            build: Some(HostBuild { major: 10, minor: 0, build: 20_348, revision: 1 }),
+            ..HostFacts::default()
+        },
+        adapters: (0..GPUS).map(|n| adapter(n, files, first)).collect(),
+        ..HostSnapshot::default()
+    }
+}
+
+/// A display adapter like those of servers with eight equal GPUs. No files are mounted by default
+/// for its vendor.
+fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
+    let unhealthy = n == 0 && first == FirstGpu::Unhealthy;
+    let number = i64::try_from(n).unwrap_or_default();
+    Adapter {
+        luid: Luid(0x6B000 + number),
+        attributes: [
+            Attribute::D3d11Graphics,
+            Attribute::D3d12Graphics,
+            Attribute::D3d12CoreCompute,
+        ]
+        .into_iter()
+        .collect(),
+        hardware: true,
+        integrated: false,
+        detachable: false,
+        hardware_id: HardwareId { vendor: 0x1002, device: 0x73A1, subsystem: 0, revision: 0 },
+        driver_description: "AMD Radeon Pro V620".to_owned(),
+        driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),
+        dedicated_memory_mib: Some(30_720),
+        pnp: Some(PnpDevice {
+            id: PnpId::new(format!(
+                r"PCI\VEN_1002&DEV_73A1&SUBSYS_0E351002&REV_00\6&2E1D7C5A&0&000000{n:02X}"
+            )),
+            description: "AMD Radeon Pro V620".to_owned(),
+            manufacturer: "Advanced Micro Devices, Inc.".to_owned(),
+            driver_key: Some(DriverKey::new(format!(
+                r"{{4d36e968-e325-11ce-bfc1-08002be10318}}\{n:04}"
+            ))),
+            location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)#PCI(0000)"))],
+            driver_date: None,
+            numa_node: Some(u32::from(n >= GPUS / 2)),
+            problem_code: if unhealthy { 43 } else { 0 },
+        }),
+        driver_store: Some(driver_store(files)),
+    }
+}
+
+fn driver_store(files: usize) -> DriverStore {
+    let name = |n: usize| format!("amdruntime{n:02}.dll");
+    let values: BTreeMap<String, CopyToVmValue> =
+        (0..files).map(|n| (format!("{n:02}"), CopyToVmValue::Multi(vec![name(n)]))).collect();
+    let key = CopyToVmKey { kind: CopyToVmKind::WhenNewer, subkey: None };
+    DriverStore {
+        path: r"C:\Windows\System32\DriverStore\FileRepository\u0390451.inf_amd64_5d2b1a0d7c3c8f11"
+            .to_owned(),
+        files: StoreFiles::Listed((0..files).map(name).collect()),
+        copy_to_vm: BTreeMap::from([(key, values)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inventory_can_be_read() {
+        let node = Node::new(Shape { replicas: 16, files: 4 }).unwrap();
+        assert_eq!(config::inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
+        node.set_host(FirstGpu::Unhealthy).unwrap();
+        let read = config::inventory::read(&node.inventory()).unwrap();
+        let problems = read.adapters.iter().map(|a| a.pnp.as_ref().unwrap().problem_code);
+        assert_eq!(problems.collect::<Vec<_>>(), [43, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}
