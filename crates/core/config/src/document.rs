@@ -143,10 +143,10 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         }
         Error::Eof { .. } => "the file is empty".to_owned(),
         Error::Budget { breach, .. } => format!("the file exceeds a limit: {breach:?}"),
-        syntax => format!("{NOT_YAML}: {}", UserMessageFormatter.format_message(syntax)),
+        syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
     };
     let hint = match what.as_str() {
-        what if (what == EXPECTED_MAPPING || what.starts_with(NOT_YAML)) && is_toml(text) => Some(
+        EXPECTED_MAPPING if is_toml(text) => Some(
             "the file is not YAML but TOML or INI: write `key: value` for `key = value`".to_owned(),
         ),
         EXPECTED_MAPPING => Some("write `key: value`".to_owned()),
@@ -164,9 +164,6 @@ fn is_toml(text: &str) -> bool {
 }
 
 pub(crate) const EXPECTED_MAPPING: &str = "expected a mapping";
-
-/// The beginning of a message about the syntax.
-const NOT_YAML: &str = "not valid YAML";
 
 /// The end of a message about a key without a value.
 const NOTHING: &str = ", found nothing";
