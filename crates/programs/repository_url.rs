@@ -1,14 +1,13 @@
-//! Sets the variable `REPOSITORY_URL` for a package whose programs print addresses of pages. Build
+//! Sets the variable `PAGES` for a package whose programs name pages: what comes before `docs/`. Build
 //! scripts include this file.
 //!
-//! `cargo xtask image` and `cargo xtask release` set it to the repository that they build for.
-//! Otherwise it is `repository` in `Cargo.toml`.
+//! `cargo xtask image` and `cargo xtask release` set `REPOSITORY_URL` to the repository that they build
+//! for, and the programs print addresses there. Other programs print the path in the repository.
 
 use std::env;
 
 pub(crate) fn set() {
     println!("cargo::rerun-if-env-changed=REPOSITORY_URL");
-    let given = env::var("REPOSITORY_URL");
-    let url = given.unwrap_or_else(|_| env!("CARGO_PKG_REPOSITORY").to_owned());
-    println!("cargo::rustc-env=REPOSITORY_URL={url}");
+    let pages = env::var("REPOSITORY_URL").map(|url| format!("{url}/blob/main/"));
+    println!("cargo::rustc-env=PAGES={}", pages.unwrap_or_default());
 }

@@ -1,4 +1,4 @@
-//! Sets the address of the repository, whose pages the findings name.
+//! Sets where the pages are that the findings name.
 
 #[path = "../../programs/repository_url.rs"]
 mod repository_url;

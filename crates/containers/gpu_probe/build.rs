@@ -1,5 +1,5 @@
-//! Links a Windows version resource into the program, and sets the address of the repository, whose
-//! pages its hints name.
+//! Links a Windows version resource into the program, and sets where the pages are
+//! that its hints name.
 
 #[path = "../../programs/version_resource.rs"]
 mod version_resource;

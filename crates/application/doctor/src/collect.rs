@@ -18,6 +18,7 @@ use config::{Config, ConfigError};
 use daemon::DaemonError;
 use devices::{HostFacts, HostSnapshot};
 
+use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
 use crate::image::ImageVersion;
 use crate::request::Request;
@@ -57,9 +58,8 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
                 daemon::cordon_file::devices_in(daemon::cordon_file::path_in(&path));
             device_plugin_dir::inspect(&path)?
         }
-        None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|subject| {
-            subject.skipped("not available from an inventory; run doctor on the node")
-        }),
+        None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET]
+            .map(|subject| subject.skipped(NOT_IN_INVENTORY)),
     };
     let image = request.image_os_version;
     Ok(NodeFacts { snapshot, unread, missing_launcher_files, image, directory, configuration })

@@ -13,9 +13,9 @@ use devices::{Criteria, Platform, discover};
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject};
 
-/// Why the software of a node is not checked.
-const NOT_IN_INVENTORY: &str =
-    "the inventory does not contain it; run doctor on the node, or record the node again";
+/// Why the software of a node is not checked, nor the kubelet's directory.
+pub(crate) const NOT_IN_INVENTORY: &str =
+    "the inventory does not contain it; run doctor on the node";
 
 /// Evaluates every subject, in the order of [`Subject`].
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
@@ -41,7 +41,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));
         checks.extend(resources::advertised(facts));
-        checks.push(hardware::visibility(&devices, host.platform));
+        checks.push(hardware::visibility(&devices, &facts.snapshot));
     }
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));

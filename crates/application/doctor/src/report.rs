@@ -40,7 +40,7 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
-            OutputFormat::Text => print_report(&text::text(self), text::INDENT),
+            OutputFormat::Text => print_report(&text::text(self)),
             OutputFormat::Json => command_line::print_json(&json::document(self)),
             OutputFormat::Markdown => command_line::print(&markdown::markdown(self)),
         }

@@ -16,8 +16,8 @@ pub const DOCTOR_EXAMPLES: &str = concat!(
 Exits with 1 if there is a problem, and with 0 if there are only warnings. This page explains
 every line:
 ",
-    env!("REPOSITORY_URL"),
-    "/blob/main/docs/doctor.md
+    env!("PAGES"),
+    "docs/doctor.md
 
 Examples:
   Check this node, as administrator:
@@ -37,8 +37,8 @@ The same as `doctor --try`. Exits with 1 if a step failed, and with 0 if there a
 warnings. It removes everything that it creates, even after Ctrl+C. This page explains each
 step:
 ",
-    env!("REPOSITORY_URL"),
-    "/blob/main/docs/verify.md
+    env!("PAGES"),
+    "docs/verify.md
 
 Examples:
   Test this node, as administrator; the daemon may be running:

@@ -5,10 +5,10 @@
 //! library does not affect the other tests. `directx-visible --check` lists adapters with the same
 //! code, in such processes.
 
-/// The address of a section of the page about findings. A container does not have the pages.
+/// A section of the page about findings.
 macro_rules! page {
     ($section:literal) => {
-        concat!(env!("REPOSITORY_URL"), "/blob/main/docs/doctor.md#", $section)
+        concat!(env!("PAGES"), "docs/doctor.md#", $section)
     };
 }
 

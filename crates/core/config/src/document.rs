@@ -146,11 +146,21 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
     };
     let hint = match what.as_str() {
+        EXPECTED_MAPPING if is_toml(text) => Some(
+            "the file is not YAML but TOML or INI: write `key: value` for `key = value`".to_owned(),
+        ),
         EXPECTED_MAPPING => Some("write `key: value`".to_owned()),
         _ if what.ends_with(NOTHING) => Some("leave the key out, or give it a value".to_owned()),
         _ => None,
     };
     (what, hint)
+}
+
+/// Whether the first line with content is `key = value`, as in the files of an earlier plugin.
+fn is_toml(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(['#', ';', '[']));
+    first.is_some_and(|line| line.contains('=') && !line.contains(':'))
 }
 
 pub(crate) const EXPECTED_MAPPING: &str = "expected a mapping";

@@ -139,7 +139,9 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
             !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
         })
         .filter_map(|name| {
-            let meant = closest(name, known.iter().map(String::as_str))?;
+            // Some name a variable after this plugin.
+            let of_model = name.replacen("DIRECTX_DEVICE", "WDDM_DEVICE", 1);
+            let meant = closest(&of_model, known.iter().map(String::as_str))?;
             Some(format!("variable {name} has no effect; did you mean {meant}?"))
         })
         .collect()

@@ -95,7 +95,12 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
         ("Health", health(device)),
         (
             "Runtime files",
-            format!("{} System32, {} SysWOW64", files.system32.len(), files.wow64.len()),
+            format!(
+                "{} from the driver: {} for System32, {} for SysWOW64",
+                files.system32.len() + files.wow64.len(),
+                files.system32.len(),
+                files.wow64.len()
+            ),
         ),
     ] {
         if !value.is_empty() {

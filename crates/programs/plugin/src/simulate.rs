@@ -2,17 +2,18 @@
 //! kubelet, which is [`kubelet_double`], and the host, which does not change.
 
 mod explain;
+mod host;
 mod json;
 mod pod_argument;
 mod report;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
-use command_line::options::{DriverModels, Input};
+use command_line::options::DriverModels;
 use command_line::verdict::print_report;
 use command_line::{Failure, OutputFormat};
 use config::Flags;
@@ -21,12 +22,13 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use devices::{Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, ResourceName};
+use devices::{Catalog, Device, DeviceSet, Health, ListedDevice, ResourceName, SkipReason};
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
 };
 use tracing::subscriber::{self, NoSubscriber};
 
+use crate::simulate::host::{SimulatedHost, Source};
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
 use crate::simulate::report::{Report, SimulatedPod};
@@ -36,27 +38,43 @@ use crate::simulate::report::{Report, SimulatedPod};
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
                   be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
                   more devices than are left. With --log-level, also prints what the daemon would log. \
-                  Exit codes: 0, or 1 if a pod of --pod is refused."
+                  Exit codes: 0, or 1 if a pod of --pod is refused.
+
+Examples:
+  See what pods would get on a recorded host with two GPUs:
+    directx-device-plugin simulate
+  See what they would get on this node:
+    directx-device-plugin record --output host.yaml && directx-device-plugin simulate --inventory host.yaml
+  See what they would get on a node with other GPUs:
+    directx-device-plugin simulate --gpu T4 --gpu A10
+  See each file and variable of a pod:
+    directx-device-plugin simulate --pod one=directx.microsoft.com/display:1 --verbose
+
+docs/reference/inventory.md describes inventories, which can also be written by hand."
 )]
 pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
     #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
     pods: Vec<PodArgument>,
-    #[command(flatten)]
-    input: Input,
+    /// GPU of a made-up host to simulate, such as T4; repeatable
+    #[arg(long = "gpu", value_name = "MODEL", conflicts_with = "inventory")]
+    gpus: Vec<String>,
+    /// Configuration file (YAML)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Inventory (a recorded host) to use instead of the demonstration host; `record` writes that of a
+    /// node
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
     #[command(flatten)]
     models: DriverModels,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
-    /// Print long lists completely
+    /// Also print what each pod's container gets: device entry, files and variables
     #[arg(long, short)]
     verbose: bool,
 }
-
-/// The host that is simulated by default: two of the four Tesla T4 of an AWS GPU host with
-/// Windows Server 2022.
-const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
 /// Without `--pod`, the most pods of a resource that request one device.
 const DEFAULT_PODS: usize = 15;
@@ -71,10 +89,10 @@ struct Simulation {
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     check_names(&arguments.pods)?;
-    let snapshot = snapshot(arguments.input.inventory.as_deref())?;
+    let host = SimulatedHost::of(arguments.inventory.as_deref(), &arguments.gpus)?;
     let config = configuration::load(&Flags {
         driver_models: arguments.models.driver_models.clone(),
-        config: arguments.input.config.clone(),
+        config: arguments.config.clone(),
         device_plugin_dir: None,
     })?;
     for notice in &config.notices {
@@ -85,15 +103,15 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
         logs.log_level.is_none().then(|| subscriber::set_default(NoSubscriber::default()));
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
-    let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot.clone())?;
+    let devices = NodeDevices::fixed(Catalog::new(config.policy), host.snapshot.clone())?;
     let Simulation { resources, pods, left_out } =
         runtime.block_on(simulate(&devices, &arguments.pods))?;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
-    let notes = [left_out, node_notes(&devices.set())].concat();
-    let inventory = arguments.input.inventory.clone();
-    let mut report = Report { snapshot, inventory, resources, pods, notes };
+    let notes = [host.notes.clone(), left_out, node_notes(&devices.set())].concat();
+    let hint = inventory_hint(&host.source, &devices.set());
+    let mut report = Report { host, resources, pods, notes, hint };
     match arguments.output {
-        OutputFormat::Text => print_report(&report.text(arguments.verbose), report::INDENT)?,
+        OutputFormat::Text => print_report(&report.text(arguments.verbose))?,
         OutputFormat::Json => {
             report.notes.splice(0..0, config.notices);
             command_line::print_json(&Document::of(&report))?;
@@ -109,14 +127,6 @@ fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
         None => Ok(()),
         Some(pod) => Err(Failure::usage(anyhow!("several pods are named `{}`", pod.name))
             .hint("give each pod a name; a pod requests several resources as NAME=R:1,S:1")),
-    }
-}
-
-/// The host of the inventory, or the default one.
-fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
-    match inventory {
-        Some(path) => Ok(command_line::read_inventory(path)?),
-        None => config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
     }
 }
 
@@ -150,7 +160,7 @@ async fn scenario(
     let mut allocated = HashMap::new();
     for pod in requested {
         let outcome = admit(kubelet, &pod).await;
-        let notes = match &outcome {
+        let explanation = match &outcome {
             Ok(container) => explain::admission(&pod.requests, container, set),
             Err(_) => explain::refusal(&pod.requests, set, &allocated),
         };
@@ -159,7 +169,7 @@ async fn scenario(
                 *allocated.entry(request.resource.clone()).or_insert(0) += request.count;
             }
         }
-        pods.push(SimulatedPod { pod, outcome, notes });
+        pods.push(SimulatedPod { pod, outcome, explanation });
     }
     Simulation { resources, pods, left_out }
 }
@@ -229,4 +239,17 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
     });
     let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
     skipped.chain(idle).chain(cordons).chain(unhealthy).chain(folders).chain(files).collect()
+}
+
+/// What an inventory that was written by hand may lack.
+fn inventory_hint(source: &Source, set: &DeviceSet) -> Option<&'static str> {
+    let is_incomplete = set.skipped.iter().any(|skipped| {
+        matches!(skipped.reason, SkipReason::NoPnpDevice | SkipReason::NoLocationPath)
+    });
+    let is_inventory = matches!(source, Source::Inventory(_));
+    (is_incomplete && is_inventory).then_some(
+        "give the adapter in the inventory the key `pnp` with `id` and `locationPaths`, such as \
+         `pnp: {id: 'PCI\\VEN_10DE&DEV_1EB8\\1', locationPaths: ['PCIROOT(0)#PCI(1B00)']}`; \
+         docs/reference/inventory.md describes every key",
+    )
 }

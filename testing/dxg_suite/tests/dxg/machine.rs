@@ -88,7 +88,8 @@ impl Machine {
 
     fn spawn(&self, words: &[&str]) -> io::Result<Child> {
         let mut command = Command::new(format!("/{PROGRAM}"));
-        command.args(words).env_clear().stdin(Stdio::null());
+        // No line is broken.
+        command.args(words).env_clear().env("COLUMNS", "1000").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let _turn = STARTS.lock().unwrap();
         supervisor::spawn(&mut command, self.root.path(), Arc::clone(&self.driver))

@@ -144,13 +144,25 @@ fn report(host: &Host) -> String {
     text(&result.stdout)
 }
 
-/// The lines about a subject without their hints: the verdict comes first, then the subject.
+/// The lines about a subject without their hints: the verdict comes first, then the subject. Of a line
+/// about several that were not checked, only the reason.
 fn about(report: &str, subject: &str) -> String {
-    let is_about = |line: &&str| {
+    let mut lines = String::new();
+    for line in report.lines().filter(|line| !line.starts_with(' ')) {
+        if let Some((subjects, reason)) =
+            line.strip_prefix("not checked  ").and_then(|rest| rest.split_once(": "))
+        {
+            if subjects.split(", ").any(|one| one == subject) {
+                lines.extend(["not checked  ", subject, ": ", reason, "\n"]);
+            }
+            continue;
+        }
         let rest = line.get("not checked  ".len()..).unwrap_or_default();
-        !line.starts_with(' ') && rest.split_whitespace().next() == Some(subject)
-    };
-    report.lines().filter(is_about).flat_map(|line| [line, "\n"]).collect()
+        if rest.split_whitespace().next() == Some(subject) {
+            lines.extend([line, "\n"]);
+        }
+    }
+    lines
 }
 
 #[track_caller]

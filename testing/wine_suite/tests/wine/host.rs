@@ -173,7 +173,8 @@ impl Host {
     /// `directx-device-plugin` for Windows.
     pub(crate) fn plugin(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(windows_build("directx-device-plugin.exe"));
-        command.args(arguments);
+        // No line is broken.
+        command.env("COLUMNS", "1000").args(arguments);
         command
     }
 

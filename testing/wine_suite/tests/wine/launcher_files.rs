@@ -59,7 +59,7 @@ fn files_are_written_to_the_host_and_repaired() {
 
     let doctor = || {
         let mut doctor = host.command(&plugin);
-        doctor.env("ProgramFiles", r"C:\Program Files");
+        doctor.env("COLUMNS", "1000").env("ProgramFiles", r"C:\Program Files");
         text(&output(doctor.args(["doctor", "--config", config.as_str()])).stdout)
     };
     let healthy = doctor();

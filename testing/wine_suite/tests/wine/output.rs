@@ -36,7 +36,8 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 /// A program for this machine, with `inventory`.
 pub(crate) fn native(program: &str, arguments: &[&str], inventory: &Path) -> Command {
     let mut command = Command::new(native_build(program));
-    command.args(arguments).arg("--inventory").arg(inventory);
+    // No line is broken.
+    command.env("COLUMNS", "1000").args(arguments).arg("--inventory").arg(inventory);
     command
 }
 

@@ -2,7 +2,8 @@
 
 use command_line::{HostError, error_chain};
 use devices::{
-    Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform, UnhealthyReason, Vendor, WarningEffect,
+    Adapter, Attribute, Attributes, Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform,
+    UnhealthyReason, Vendor, WarningEffect,
 };
 
 use super::NOT_IN_INVENTORY;
@@ -29,9 +30,26 @@ pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
     Subject::DEVICE.failed(error_chain(error), error.hint().unwrap_or(default))
 }
 
+/// Whether the adapter is a GPU, also one in MCDM mode, which has no display, and one that is not
+/// advertised. Older versions of Windows do not report [`Attribute::Gpu`].
+pub(super) fn is_gpu(adapter: &Adapter) -> bool {
+    let is_nvidia = Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
+    let attributes = [Attribute::Gpu, Attribute::D3d12Graphics];
+    adapter.hardware && (is_nvidia || attributes.into_iter().any(|gpu| adapter.attributes.has(gpu)))
+}
+
 /// Each device with its driver, and the adapters that could be read only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
     let on_linux = snapshot.host.platform == Platform::LinuxDxg;
+    let mut adapters = snapshot.adapters.iter();
+    let is_listed =
+        |adapter: &Adapter| adapter.hardware && adapter.attributes != Attributes::default();
+    if devices.is_empty() && adapters.any(is_listed) {
+        return vec![Subject::DEVICE.failed(
+            "containers can get none of the adapters that this host lists",
+            "fix what the lines `resources` report about each adapter",
+        )];
+    }
     if devices.is_empty() && on_linux {
         return vec![Subject::DEVICE.failed(
             "/dev/dxg lists no DirectX device that can be read",
@@ -85,8 +103,8 @@ fn known(value: Option<&impl ToString>) -> String {
 }
 
 /// Whether containers can see more GPUs than the allocated one.
-pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
-    let hint = match platform {
+pub(super) fn visibility(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
+    let hint = match snapshot.host.platform {
         Platform::LinuxDxg => {
             "let applications select by the variables that the plugin sets, such as \
              CUDA_VISIBLE_DEVICES; /dev/dxg has no isolation"
@@ -98,8 +116,11 @@ pub(super) fn visibility(devices: &[Device], platform: Platform) -> Finding {
              github.com/microsoft/Windows-Containers/issues/333)"
         }
     };
-    match devices.iter().filter(|device| device.display && device.compute).count() {
-        0 => Subject::VISIBILITY.ok("the host has no GPU"),
+    let gpus: Vec<&Adapter> = snapshot.adapters.iter().filter(|adapter| is_gpu(adapter)).collect();
+    let is_gpu = |device: &&Device| gpus.iter().any(|gpu| gpu.luid == device.luid);
+    match devices.iter().filter(is_gpu).count() {
+        0 if gpus.is_empty() => Subject::VISIBILITY.ok("the host lists no GPU"),
+        0 => Subject::VISIBILITY.skipped("containers can get no GPU of this host; see `resources`"),
         1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
         n => {
             let gpus = if n == 2 { "both GPUs".to_owned() } else { format!("all {n} GPUs") };

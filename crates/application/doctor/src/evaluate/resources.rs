@@ -1,13 +1,15 @@
 //! The configuration, and the resources under which it advertises this host's devices.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
 use devices::{
-    Catalog, DeviceSet, Filter, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
+    Catalog, DeviceSet, Filter, Luid, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
 };
 
+use super::hardware::is_gpu;
 use super::runtime_files::runtime_files;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
@@ -83,7 +85,13 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         let hint = "remove the device's name there to return it to service";
         Subject::RESOURCES.warning(reason.to_string(), hint).of(id.to_string())
     }));
-    checks.extend(set.skipped.iter().filter_map(|skipped| skipped_adapter(skipped, is_empty)));
+    let gpus = facts.snapshot.adapters.iter().filter(|adapter| is_gpu(adapter));
+    let gpus: BTreeSet<Luid> = gpus.map(|adapter| adapter.luid).collect();
+    let is_no_gpu_advertised = set.luids().is_disjoint(&gpus);
+    checks.extend(set.skipped.iter().filter_map(|skipped| {
+        let is_wanted = is_empty || is_no_gpu_advertised && gpus.contains(&skipped.luid);
+        skipped_adapter(skipped, is_wanted, facts.snapshot.host.is_this_machine)
+    }));
     checks.extend(set.unmatched_rules.iter().map(|rule| {
         let what = "a rule of this resource matches no device of this host";
         Subject::RESOURCES
@@ -124,8 +132,9 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
 }
 
 /// An adapter that is under no resource. Software adapters never are and have no line. An adapter that
-/// the configuration excludes needs a fix only if no other one is advertised.
-fn skipped_adapter(skipped: &Skipped, is_nothing_advertised: bool) -> Option<Finding> {
+/// the configuration excludes needs a fix only if it `is_wanted`: if no other one is advertised, or if
+/// it is a GPU and no other GPU is advertised.
+fn skipped_adapter(skipped: &Skipped, is_wanted: bool, is_this_machine: bool) -> Option<Finding> {
     let name = match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),
         description => format!("{description} (LUID {})", skipped.luid),
@@ -133,20 +142,24 @@ fn skipped_adapter(skipped: &Skipped, is_nothing_advertised: bool) -> Option<Fin
     let what = format!("not advertised: {}", skipped.reason);
     let hint = match &skipped.reason {
         SkipReason::Software => return None,
+        SkipReason::NoPnpDevice if !is_this_machine => {
+            "record the node again; in an inventory written by hand, give the adapter the key `pnp` \
+             with `id` and `locationPaths` (docs/reference/inventory.md)"
+        }
         SkipReason::NoPnpDevice | SkipReason::Unreadable(_) => {
             "run doctor again in a minute: its driver may be being replaced, or it belongs to a \
              remote session; if the problem persists, reinstall the driver and restart the host"
         }
         SkipReason::NoLocationPath => {
             "Device Manager shows no location path for it either: update the firmware, or pass \
-             the device to this virtual machine as a PCI device"
+             the device to this virtual machine as a PCI device; in an inventory, add locationPaths"
         }
         SkipReason::SameLocationPath(..) => {
             "an allocation by this path could give a container either device: restart the host; if \
              the problem persists, update the firmware; in an inventory, correct locationPaths"
         }
         // Pods get other devices, and the configuration excludes this one.
-        _ if !is_nothing_advertised => return Some(Subject::RESOURCES.ok(what).of(name)),
+        _ if !is_wanted => return Some(Subject::RESOURCES.ok(what).of(name)),
         SkipReason::Integrated => "if pods should get it, set `includeIntegrated: true`",
         SkipReason::Detachable => "if pods should get it, set `includeDetachable: true`",
         SkipReason::NoModel(..) => {

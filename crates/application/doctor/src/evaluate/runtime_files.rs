@@ -1,12 +1,13 @@
 //! The runtime files that containers get with each device, planned as for `Allocate`.
 
+use command_line::device_summary::mounted_files;
 use devices::{
     Device, HostFacts, ListedDevice, MountOrigin, MountOutcome, MountPlan, NOT_APPLIED_HINT,
     NoMountsReason, Platform, ReplicaId, ResourceDevices, contents,
 };
 
 use super::hardware::UPDATE_OR_MOUNT;
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, Subject, number_of};
 
 /// The files of one device of a resource. An unhealthy device cannot be allocated.
 pub(super) fn runtime_files(
@@ -70,7 +71,13 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
     }
     Subject::RUNTIME_FILES.ok(match mounted {
         0 => "the driver names none; containers get only DirectX".to_owned(),
-        count => format!("mounted in containers: {count}"),
+        count if host.platform == Platform::LinuxDxg => {
+            format!("{} mounted in containers", number_of(count, "folder"))
+        }
+        count => {
+            let files = number_of(count, "file");
+            format!("{files} mounted in containers ({})", mounted_files(plan))
+        }
     })
 }
 

@@ -395,7 +395,8 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
 #[test]
 fn runtime_files_are_judged_as_they_are_planned() {
     let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RUNTIME_FILES, change);
-    assert_eq!(files(&|_| ()), (Status::Ok, "mounted in containers: 17".to_owned()));
+    let all = "17 files mounted in containers (14 from the driver, 3 from the plugin's defaults)";
+    assert_eq!(files(&|_| ()), (Status::Ok, all.to_owned()));
     let (status, what) = files(&|facts| {
         if let StoreFiles::Listed(files) = &mut store(facts).files {
             files.retain(|file| {
@@ -541,7 +542,48 @@ fn containers_can_see_all_of_several_gpus() {
     assert!(what.contains("see all 3 GPUs"), "{what}");
     let one = "the host has one GPU; containers can see no other".to_owned();
     assert_eq!(only(Subject::VISIBILITY, |_| ()), (Status::Ok, one));
-    assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
+    let none = only(Subject::VISIBILITY, |facts| adapters(facts).clear());
+    assert_eq!(none, (Status::Ok, "the host lists no GPU".to_owned()));
+}
+
+/// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
+#[test]
+fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
+    let (_, what) = only(Subject::VISIBILITY, |facts| {
+        adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d12CoreCompute]);
+    });
+    assert_eq!(what, "the host has one GPU; containers can see no other");
+    let without_pnp = |facts: &mut NodeFacts| adapters(facts)[0].pnp = None;
+    let skipped = only(Subject::VISIBILITY, without_pnp);
+    assert_eq!(skipped.0, Status::Skipped);
+    assert!(skipped.1.starts_with("containers can get no GPU of this host"), "{skipped:?}");
+    let (status, what) = only(Subject::DEVICE, without_pnp);
+    assert_eq!(status, Status::Failed);
+    assert_eq!(what, "containers can get none of the adapters that this host lists");
+    for (is_this_machine, fix) in [(true, "run doctor again"), (false, "the key `pnp` with `id`")] {
+        let findings = changed(Subject::RESOURCES, |facts| {
+            without_pnp(facts);
+            facts.snapshot.host.is_this_machine = is_this_machine;
+        });
+        assert!(findings[1].hint.as_ref().unwrap().contains(fix), "{findings:?}");
+    }
+}
+
+/// Another device is advertised, but it is no GPU.
+#[test]
+fn a_gpu_that_the_configuration_excludes_is_a_warning_unless_another_gpu_is_advertised() {
+    let status = |other: Attribute, vendor: u32| {
+        let findings = changed(Subject::RESOURCES, |facts| {
+            facts.snapshot.adapters = two_gpus().adapters;
+            adapters(facts)[0].integrated = true;
+            adapters(facts)[1].attributes = Attributes::from_iter([other]);
+            adapters(facts)[1].hardware_id.vendor = vendor;
+        });
+        findings.iter().find(|found| found.what.starts_with("not advertised")).unwrap().status
+    };
+    assert_eq!(status(Attribute::Npu, 0x8086), Status::Warning);
+    assert_eq!(status(Attribute::D3d12Graphics, 0x8086), Status::Ok);
+    assert_eq!(status(Attribute::D3d12CoreCompute, 0x10DE), Status::Ok);
 }
 
 #[test]

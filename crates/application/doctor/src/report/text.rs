@@ -12,7 +12,7 @@ use super::{Report, counted, measured};
 use crate::finding::{Finding, Status};
 
 /// How wide the columns of the status and the subject are.
-pub(super) const INDENT: usize = 32;
+const INDENT: usize = 32;
 
 /// How many findings with the same subject and status, and how many devices, are shown. A node has
 /// fewer GPUs.
@@ -24,8 +24,11 @@ const DETAILS: usize = 50;
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     let Some(steps) = &report.steps else {
+        let checked = report.checks.iter().filter(|check| check.status != Status::Skipped);
         // Writing to a String cannot fail, here and below.
-        let _ = write_findings(&mut text, &report.checks, Status::verdict);
+        let _ = write_findings(&mut text, &checked.cloned().collect::<Vec<_>>(), Status::verdict);
+        let _ = write_not_checked(&mut text, &report.checks);
+        let _ = writeln!(text, "\n{}", counted(&report.checks, Status::verdict));
         return text;
     };
     for (_, name, version) in versions(&report.snapshot) {
@@ -41,7 +44,25 @@ pub(super) fn text(report: &Report) -> String {
     }
     text.push('\n');
     let _ = write_findings(&mut text, steps, Status::result);
+    let _ = writeln!(text, "\n{}", counted(steps, Status::result));
     text
+}
+
+/// One line for all that was not checked for one reason.
+fn write_not_checked(text: &mut String, checks: &[Finding]) -> std::fmt::Result {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for check in checks.iter().filter(|check| check.status == Status::Skipped) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == check.what) {
+            Some((_, subjects)) => subjects.push(check.subject.0),
+            None => reasons.push((&check.what, vec![check.subject.0])),
+        }
+    }
+    let (name, style) = (Status::Skipped.verdict(), style(Status::Skipped));
+    for (reason, subjects) in reasons {
+        let subjects = subjects.join(", ");
+        writeln!(text, "{style}{name}{style:#}  {subjects}: {}", printable_line(reason))?;
+    }
+    Ok(())
 }
 
 /// The findings in lines. Of many similar ones, only the first are shown.
@@ -65,7 +86,7 @@ fn write_findings(
             }
         }
     }
-    writeln!(text, "\n{}", counted(findings, name))
+    Ok(())
 }
 
 /// A line for a finding, and below it what was measured, the details and the hint.
@@ -137,7 +158,7 @@ mod tests {
             "\x1b[32mok         \x1b[0m  windows            a\n",
             "\x1b[1m\x1b[31mproblem    \x1b[0m  device             d: b\n                                -> c\n",
             "\x1b[33mwarning    \x1b[0m  hcs                e\n",
-            "\x1b[2mnot checked\x1b[0m  nvml               g\n",
+            "\x1b[2mnot checked\x1b[0m  nvml: g\n",
             "\n1 problem, 1 warning, 1 ok, 1 not checked\n",
         ] {
             assert!(text.contains(line), "{text}");

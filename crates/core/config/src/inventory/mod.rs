@@ -1,10 +1,29 @@
-//! Inventories of a host (`directx-inventory/v1`): files that describe its adapters and the
-//! software that passes them to containers.
+//! An inventory (`directx-inventory/v1`) is a YAML or JSON file that describes a host: its adapters and the
+//! software that passes them to containers. Every program reads it with `--inventory` in place of the host.
 //!
-//! [`read()`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
-//! host into a file that reads back to the same host facts, software and adapters.
+//! `directx-device-plugin record --output host.yaml` writes the inventory of a node.
 //!
-//! # The format
+//! # The smallest inventory
+//!
+//! A node with one GPU. `directx-device-plugin simulate --inventory host.yaml` admits a pod that requests it:
+//!
+//! ```yaml
+//! schema: directx-inventory/v1
+//! host: {product: Windows Server 2022, build: 10.0.20348.1547, hcsSchemas: ['2.5']}
+//! adapters:
+//! - luid: 1
+//!   driverDescription: NVIDIA Tesla T4
+//!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]
+//!   hardware: true
+//!   hardwareId: {vendor: 0x10DE, device: 0x1EB8}
+//!   pnp: {id: 'PCI\VEN_10DE&DEV_1EB8\1', locationPaths: ['PCIROOT(0)#PCI(1B00)']}
+//! ```
+//!
+//! Another GPU is another adapter with another `luid`, `pnp.id` and location path. Without `pnp` and its
+//! location path, an adapter cannot be assigned to a container, so it is not advertised. Without
+//! `driverStore`, containers get no runtime files.
+//!
+//! # Every key
 //!
 //! ```yaml
 //! schema: directx-inventory/v1          # required
@@ -67,8 +86,10 @@
 //! ```
 //!
 //! Unknown and duplicate keys, wrong types and impossible values are errors that name file,
-//! line and key. A key without a value counts as left out, and scalars may be in quotes. What a live host skips with a reason is valid in an inventory too: it is
-//! skipped with the same reason.
+//! line and key. A key without a value counts as left out, and scalars may be in quotes. What a live host
+//! skips with a reason is valid in an inventory too: it is skipped with the same reason.
+
+// `docs/reference/inventory.md` has the text above. `UPDATE_REFERENCE=1 cargo test -p config` writes it.
 
 mod error;
 mod format;

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use devices::HostSnapshot;
 
 use crate::inventory::InventoryError;
-use crate::inventory::format::InventoryFile;
+use crate::inventory::format::{InventoryFile, SCHEMA};
 use crate::settings::KEYS;
 use crate::text::text;
+use crate::values::Entries;
 use crate::{ReadError, document};
 
 /// Reads the inventory in the file `path`.
@@ -40,6 +44,7 @@ fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
         let what = format!("{}: this is a configuration, not an inventory", error.what);
         return ReadError { what, ..error }.with_hint("name it with --config");
     }
+    let error = all_missing_keys(&error, name, bytes).unwrap_or(error);
     let is_cut_off = text(name, bytes)
         .is_ok_and(|text| text.contains("recordedBy") && !text.contains("complete: true"));
     if is_cut_off && error.hint.is_none() {
@@ -48,5 +53,76 @@ fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
              the host again, or copy the whole file",
         );
     }
-    error
+    with_example(error)
+}
+
+/// The keys that an adapter must have, each with a value.
+const NEEDED: [(&str, &str); 4] = [
+    ("luid", "luid: 1"),
+    ("attributes", "attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]"),
+    ("hardware", "hardware: true"),
+    ("hardwareId", "hardwareId: {vendor: 0x10DE, device: 0x1EB8}"),
+];
+
+/// The adapters with only their keys.
+#[derive(Deserialize)]
+struct AdapterKeys {
+    adapters: Vec<Entries<String, IgnoredAny>>,
+}
+
+/// The error about every key that an adapter lacks. serde reports only the first one.
+fn all_missing_keys(error: &ReadError, name: &str, bytes: &[u8]) -> Option<ReadError> {
+    let adapter = error.path.strip_prefix("adapters[")?.strip_suffix(']')?;
+    if !error.what.starts_with("missing key ") {
+        return None;
+    }
+    let file: AdapterKeys = document::parse(name, bytes).ok()?;
+    let adapter = file.adapters.get(adapter.parse::<usize>().ok()?)?;
+    let missing = NEEDED.iter().filter(|(key, _)| !adapter.0.contains_key(*key));
+    let keys: Vec<String> = missing.map(|(key, _)| format!("`{key}`")).collect();
+    let s = match keys.len() {
+        0 => return None,
+        1 => "",
+        _ => "s",
+    };
+    Some(ReadError { what: format!("missing key{s} {}", keys.join(", ")), ..error.clone() })
+}
+
+/// Adds what to write for missing keys, and for a hexadecimal number without its prefix.
+fn with_example(error: ReadError) -> ReadError {
+    if error.hint.is_some() {
+        return error;
+    }
+    if let Some(number) = hexadecimal(&error.what) {
+        let hint = format!("write 0x{number} for a hexadecimal number");
+        return error.with_hint(hint);
+    }
+    let Some(missing) = error.what.strip_prefix("missing key") else { return error };
+    let examples: Vec<String> = NEEDED
+        .iter()
+        .map(|(key, example)| (*key, (*example).to_owned()))
+        .chain([
+            ("schema", format!("schema: {SCHEMA}")),
+            ("vendor", "vendor: 0x10DE".to_owned()),
+            ("device", "device: 0x1EB8".to_owned()),
+            ("id", r"id: 'PCI\VEN_10DE&DEV_1EB8\1'".to_owned()),
+        ])
+        .filter(|(key, _)| missing.contains(&format!("`{key}`")))
+        .map(|(_, example)| format!("`{example}`"))
+        .collect();
+    if examples.is_empty() {
+        return error;
+    }
+    let hint = format!(
+        "write for example {}; docs/reference/inventory.md has a whole file",
+        examples.join(", ")
+    );
+    error.with_hint(hint)
+}
+
+/// The number in the message about a value that is one only in hexadecimal.
+fn hexadecimal(what: &str) -> Option<&str> {
+    let (expected, found) = what.strip_suffix('`')?.split_once(", found `")?;
+    let is_number = expected.starts_with("expected a whole number");
+    (is_number && u32::from_str_radix(found, 16).is_ok()).then_some(found)
 }

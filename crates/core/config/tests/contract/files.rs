@@ -313,6 +313,8 @@ fn bad_files_and_limits_are_refused_with_a_hint() {
         "schema: directx-inventory/v1\nadapters: []",
         "multitenancy: [4",
         "multitenancy 4",
+        "# An earlier plugin.\nmultitenancy = 4\n[additional_mounts]",
+        "[additional_mounts]\nnvidia = []",
         "cordonedDevices: ['']",
         "unhealthyAfterResets: 3",
         "unhealthyAfterResets: {count: 0, minutes: 5}",

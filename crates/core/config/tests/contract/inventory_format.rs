@@ -45,7 +45,7 @@ fn a_configuration_and_a_part_of_an_inventory_are_named() {
     let part =
         "schema: directx-inventory/v1\nrecordedBy: 0.1.0\nadapters:\n- luid: 1\n  attributes: []";
     let error = parse("f.yaml", part).unwrap_err();
-    assert_eq!(error.to_string(), "f.yaml:5: adapters[0]: missing key `hardware`");
+    assert_eq!(error.to_string(), "f.yaml:5: adapters[0]: missing keys `hardware`, `hardwareId`");
     assert!(error.hint().unwrap().starts_with("the inventory may be cut off"));
 }
 
@@ -220,6 +220,7 @@ fn bad_input_is_refused_with_file_line_and_key() {
         ("luid: -5", "luid: ".into()),
         ("luid: -5\n", "luid: 5\n  luid: 6\n".into()),
         ("- luid: -5\n  attributes", "- attributes".into()),
+        ("  attributes: [npu]\n  hardware: true\n", String::new()),
         ("[npu]", "npu".into()),
         ("[npu]", "[nqu]".into()),
         ("[npu]", "[d3d12]".into()),

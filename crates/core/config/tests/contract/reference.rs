@@ -1,4 +1,5 @@
-//! `docs/configuration.md` describes every key, default and range of the code.
+//! `docs/configuration.md` describes every key, default and range of the code, and
+//! `docs/reference/inventory.md` is the documentation of the format.
 
 use devices::DriverModel;
 
@@ -87,4 +88,26 @@ fn every_example_is_accepted() {
         let config = configured(example, &[DriverModel::Wddm, DriverModel::Mcdm]);
         assert_eq!(config.map(|c| c.notices).map_err(|e| e.to_string()), Ok(vec![]), "{example}");
     }
+}
+
+/// The page, whose text is the documentation of the module `inventory`.
+fn inventory_page() -> String {
+    let documentation: String = include_str!("../../src/inventory/mod.rs")
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .flat_map(|line| [line.strip_prefix(' ').unwrap_or(line), "\n"])
+        .collect();
+    format!("# Inventories\n\n{}", documentation.replace("\n# ", "\n## "))
+}
+
+#[test]
+fn the_page_about_inventories_matches_the_code_and_its_files_are_read() {
+    let page = inventory_page();
+    doc_pages::assert_page("reference/inventory.md", &page);
+    let files: Vec<&str> =
+        page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [smallest, whole] = files.as_slice() else { panic!("{page}") };
+    assert!(smallest.lines().count() <= 12, "{smallest}");
+    assert_eq!(config::inventory::parse("smallest", smallest).unwrap().adapters.len(), 1);
+    config::inventory::parse("whole", whole).unwrap();
 }

@@ -298,11 +298,19 @@ fn a_misspelled_variable_is_a_warning_with_the_nearest_name() {
         .variable("DIRECTX_GPU_MATCHNAME", "amd")
         // Kubernetes sets such a variable for a Service of that name.
         .variable("WDDM_DEVICE_PLUGIN_SERVICE_HOST", "10.0.0.1")
+        .variable("DIRECTX_DEVICE_PLUGIN_SERVICE_HOST", "10.0.0.1")
+        .variable("DIRECTX_DEVICE_PLUGIN_PORT", "tcp://10.0.0.1:9400")
+        .variable("DIRECTX_DEVICE_PLUGIN_MULTITENANCY", "4")
+        .variable("DIRECTX_DEVICE_PLUGIN_VISIBLITY", "launcher")
         .variable("PATH", "/bin");
     let notices = environment.load(&BOTH).unwrap().notices;
     assert_eq!(
         notices,
         [
+            "variable DIRECTX_DEVICE_PLUGIN_MULTITENANCY has no effect; \
+             did you mean WDDM_DEVICE_PLUGIN_MULTITENANCY?",
+            "variable DIRECTX_DEVICE_PLUGIN_VISIBLITY has no effect; \
+             did you mean WDDM_DEVICE_PLUGIN_VISIBILITY?",
             "variable DIRECTX_GPU_MATCHNAME has no effect; did you mean DIRECTX_GPU_MATCH_NAME?",
             "variable WDDM_DEVICE_PLUGIN_MULTITENACY has no effect; \
              did you mean WDDM_DEVICE_PLUGIN_MULTITENANCY?",

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use command_line::device_summary::mounted_files;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
     AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel,
@@ -13,39 +14,73 @@ use kubelet_double::ContainerView;
 
 use crate::simulate::pod_argument::Request;
 
+/// What a container gets, and why.
+#[derive(Default)]
+pub(crate) struct Explanation {
+    pub(crate) notes: Vec<Note>,
+    /// The devices of each request, as the table names them.
+    pub(crate) devices: Vec<String>,
+    /// The files of each request, and who names them.
+    pub(crate) files: Vec<String>,
+}
+
 /// A line about a pod.
 pub(crate) enum Note {
+    /// Which devices were allocated, and how containers share them.
+    Devices { names: String, sharing: Sharing },
     /// What was decided, and why.
     Decision(String),
+    /// A decision that is not as usual, so that the table shows it.
+    Exception(String),
+    /// A request for a resource that the node does not advertise.
+    UnknownResource(String),
+    /// A request that cannot be met, and why.
+    Refused { request: String, why: String },
     /// What may be wrong.
     Warning(String),
     /// What to do about the warning before.
     Hint(String),
     /// A file that is not mounted, and why. A container can have many.
     NotMounted(String),
+    /// A file that is not mounted as intended: the configuration excludes it, or it is one of the
+    /// plugin's defaults that this driver does not have.
+    LeftOut(String),
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::Decision(text) => f.write_str(text),
+            Note::Devices { names, sharing } => write!(f, "{names}: {}", how_shared(*sharing)),
+            Note::Decision(text) | Note::Exception(text) | Note::UnknownResource(text) => {
+                f.write_str(text)
+            }
             Note::Warning(text) => write!(f, "warning: {text}"),
             Note::Hint(text) => write!(f, "hint: {text}"),
-            Note::NotMounted(text) => write!(f, "not mounted: {text}"),
+            Note::Refused { request, why } => write!(f, "{request}, {why}"),
+            Note::NotMounted(text) | Note::LeftOut(text) => write!(f, "not mounted: {text}"),
         }
     }
 }
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
-pub(crate) fn admission(requests: &[Request], input: &ContainerView, set: &DeviceSet) -> Vec<Note> {
-    let mut notes = Vec::new();
+pub(crate) fn admission(
+    requests: &[Request],
+    input: &ContainerView,
+    set: &DeviceSet,
+) -> Explanation {
+    let mut explanation = Explanation::default();
+    let notes = &mut explanation.notes;
     for request in requests {
         let Some(resource) = set.resource(&request.resource) else { continue };
         let ids = input.device_ids.get(request.resource.as_str()).into_iter().flatten();
         match plan_on_this_machine(resource, ids.map(String::as_str), &set.host) {
-            Ok(plan) => notes.extend(decisions(&plan, resource, &set.host)),
+            Ok(plan) => {
+                notes.extend(decisions(&plan, resource, &set.host));
+                explanation.devices.push(devices_in_short(&plan, set));
+                explanation.files.push(mounted_files(&plan.mounts));
+            }
             Err(error) => {
-                notes.push(Note::Decision(format!(
+                notes.push(Note::Exception(format!(
                     "the plugin would refuse the allocation now: {error}"
                 )));
             }
@@ -61,7 +96,7 @@ pub(crate) fn admission(requests: &[Request], input: &ContainerView, set: &Devic
                 .to_owned(),
         ));
     }
-    notes
+    explanation
 }
 
 /// Explains a refusal: which resources the node advertises instead, or how many replicas it has.
@@ -70,8 +105,9 @@ pub(crate) fn refusal(
     requests: &[Request],
     set: &DeviceSet,
     allocated: &HashMap<ResourceName, u32>,
-) -> Vec<Note> {
-    requests.iter().filter_map(|request| refused_request(request, set, allocated)).collect()
+) -> Explanation {
+    let notes = requests.iter().filter_map(|request| refused_request(request, set, allocated));
+    Explanation { notes: notes.collect(), ..Explanation::default() }
 }
 
 /// Why this request cannot be met; `None` if it can.
@@ -84,7 +120,7 @@ fn refused_request(
         let others: Vec<&str> =
             set.resources.iter().map(|other| other.spec.name.as_str()).collect();
         let text = format!("this node advertises {}, but not {name}", others.join(", "));
-        return Some(Note::Decision(text));
+        return Some(Note::UnknownResource(text));
     };
     let wanted = *count as usize;
     let total = resource.replicas().count();
@@ -99,14 +135,12 @@ fn refused_request(
     } else {
         return None;
     };
-    Some(Note::Decision(format!("requests {count} of {name}, {why}")))
+    Some(Note::Refused { request: format!("requests {count} of {name}"), why })
 }
 
 fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<Note> {
-    let mut notes = vec![
-        Note::Decision(device_choice(plan, resource.spec.sharing)),
-        Note::Decision(device_entry(plan)),
-    ];
+    let mut notes =
+        vec![device_choice(plan, resource.spec.sharing), Note::Decision(device_entry(plan))];
     notes.extend(plan.warnings.iter().map(|warning| Note::Warning(warning.to_string())));
     notes.extend(files(plan, resource));
     if host.build.is_none() && host.platform == Platform::Windows {
@@ -117,10 +151,35 @@ fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<N
     notes
 }
 
-fn device_choice(plan: &Plan, sharing: Sharing) -> String {
+/// The devices that a container gets. The location path is part of a name that several devices have.
+fn devices_in_short(plan: &Plan, set: &DeviceSet) -> String {
+    match &plan.device {
+        DeviceGrant::Class(DeviceClass::DISPLAY_ADAPTER) => {
+            return "all display adapters".to_owned();
+        }
+        DeviceGrant::Class(_) => return "all devices of a class".to_owned(),
+        DeviceGrant::Location(_) | DeviceGrant::Dxg | DeviceGrant::Cdi => {}
+    }
+    let names = plan.devices.iter().map(|device| {
+        let mut entries = set.entries().map(|entry| &entry.device);
+        let has_twin =
+            entries.any(|other| other.id != device.id && other.description == device.description);
+        match &device.location_path {
+            Some(path) if has_twin => format!("{}, {path}", device.description),
+            _ => device.description.clone(),
+        }
+    });
+    names.collect::<Vec<_>>().join(" and ")
+}
+
+fn device_choice(plan: &Plan, sharing: Sharing) -> Note {
     let names: Vec<String> =
         plan.devices.iter().map(|d| format!("{} (LUID {})", d.description, d.luid)).collect();
-    let how = match (sharing.replicas.get(), sharing.allocation) {
+    Note::Devices { names: names.join(", "), sharing }
+}
+
+fn how_shared(sharing: Sharing) -> String {
+    match (sharing.replicas.get(), sharing.allocation) {
         (1, _) => "each device is allocated to one container".to_owned(),
         (n, AllocationPolicy::Distributed) => {
             format!("up to {n} containers share a device; the least used device is allocated first")
@@ -128,8 +187,7 @@ fn device_choice(plan: &Plan, sharing: Sharing) -> String {
         (n, AllocationPolicy::Packed) => {
             format!("up to {n} containers share a device; the most used device is allocated first")
         }
-    };
-    format!("{}: {how}", names.join(", "))
+    }
 }
 
 fn device_entry(plan: &Plan) -> String {
@@ -150,7 +208,7 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
     let mut notes = Vec::new();
     if matches!(plan.device, DeviceGrant::Dxg | DeviceGrant::Cdi) {
         for (_, why) in plan.mounts.devices_without_mounts.iter().take(1) {
-            notes.push(Note::Decision(format!("no folder with libraries is mounted: {why}")));
+            notes.push(Note::Exception(format!("no folder with libraries is mounted: {why}")));
         }
         return notes;
     }
@@ -162,10 +220,10 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
     }
     let model = resource.entries().first().map(|entry| entry.policy.model);
     if model == Some(DriverModel::Legacy) {
-        notes.push(Note::Decision("the legacy driver model mounts no runtime files".to_owned()));
+        notes.push(Note::Exception("the legacy driver model mounts no runtime files".to_owned()));
     }
     for (luid, why) in &plan.mounts.devices_without_mounts {
-        notes.push(Note::Decision(format!(
+        notes.push(Note::Exception(format!(
             "no runtime files of the device with LUID {luid} are mounted: {why}"
         )));
     }
@@ -187,11 +245,15 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
                 continue;
             }
             (MountOutcome::Missing, MountOrigin::Default) => {
-                " is optional, and this driver does not have it".to_owned()
+                let why = " is optional, and this driver does not have it";
+                notes.push(Note::LeftOut(format!("{path}{why}")));
+                continue;
             }
             (MountOutcome::Missing, origin) => format!(", named by {origin}, does not exist"),
             (MountOutcome::Excluded, origin) => {
-                format!(", named by {origin}, is in excludeMounts")
+                let why = format!(", named by {origin}, is in excludeMounts");
+                notes.push(Note::LeftOut(format!("{path}{why}")));
+                continue;
             }
             (MountOutcome::DestinationTaken { by }, origin) => {
                 format!(", named by {origin}: {} is mounted at {}", by.host_path, by.container_path)

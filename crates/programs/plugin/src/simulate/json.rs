@@ -8,6 +8,7 @@ use devices::HostSnapshot;
 use kubelet_double::ContainerView;
 use serde::Serialize;
 
+use crate::simulate::host::Source;
 use crate::simulate::report::{Report, SimulatedPod};
 
 #[derive(Serialize)]
@@ -96,7 +97,7 @@ struct MountEntry<'a> {
 
 impl<'a> Document<'a> {
     pub(crate) fn of(report: &'a Report) -> Document<'a> {
-        let HostSnapshot { host, adapters, .. } = &report.snapshot;
+        let HostSnapshot { host, adapters, .. } = &report.host.snapshot;
         let resources = report.resources.iter().map(|resource| Resource {
             name: &resource.name,
             capacity: resource.capacity,
@@ -113,7 +114,11 @@ impl<'a> Document<'a> {
                 product: host.product.as_deref(),
                 build: host.build.map(|build| build.to_string()),
                 adapters: adapters.len(),
-                source: if report.inventory.is_some() { "inventory" } else { "demonstration" },
+                source: match report.host.source {
+                    Source::Inventory(_) => "inventory",
+                    Source::Gpus => "gpus",
+                    Source::Demonstration => "demonstration",
+                },
             },
             resources: resources.collect(),
             pods: report.pods.iter().map(Pod::of).collect(),
@@ -137,7 +142,7 @@ impl<'a> Pod<'a> {
             reason: simulated.outcome.as_ref().err().map_or("", String::as_str),
             device_ids: simulated.device_ids(),
             container: simulated.outcome.as_ref().map(Container::of).unwrap_or_default(),
-            notes: simulated.notes.iter().map(ToString::to_string).collect(),
+            notes: simulated.explanation.notes.iter().map(ToString::to_string).collect(),
             requests: Some(requests).filter(|requests| requests.len() > 1),
         }
     }

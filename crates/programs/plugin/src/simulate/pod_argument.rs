@@ -54,12 +54,14 @@ impl FromStr for Request {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (resource, count) = text.rsplit_once(':').ok_or_else(form)?;
-        let resource = resource.parse().map_err(|error| format!("resource: {error}"))?;
+        let resource = resource.parse().map_err(|error| {
+            let meant = if resource == "compute" { resource } else { "display" };
+            format!("resource: {error}; write for example directx.microsoft.com/{meant}")
+        })?;
         match count.parse() {
             Ok(0) | Err(_) => Err(format!(
                 "invalid count `{count}`; the count is the number of devices the container \
-                 requests, from 1 to {}, such as {EXAMPLE}",
-                u32::MAX
+                 requests, at least 1, such as {EXAMPLE}"
             )),
             Ok(count) => Ok(Request { resource, count }),
         }
@@ -98,7 +100,19 @@ mod tests {
             let error = text.parse::<PodArgument>().unwrap_err();
             assert!(error.starts_with(&format!("invalid count `{count}`; ")), "{error}");
             assert!(error.contains("number of devices the container requests"), "{error}");
-            assert!(error.contains("from 1 to 4294967295") && error.ends_with(EXAMPLE), "{error}");
+            assert!(error.contains("at least 1") && error.ends_with(EXAMPLE), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_resource_without_a_domain_is_explained_with_the_whole_name() {
+        for (text, name) in
+            [("a=display:1", "display"), ("a=compute:2", "compute"), ("a=gpu:1", "display")]
+        {
+            let error = text.parse::<PodArgument>().unwrap_err();
+            let hint =
+                format!("is not `domain/name`; write for example directx.microsoft.com/{name}");
+            assert!(error.ends_with(&hint), "{error}");
         }
     }
 

@@ -29,6 +29,11 @@ fn inventories_in(folder: &str) -> Vec<String> {
 
 /// Exit status, standard output and standard error of `doctor`, run without a configuration.
 fn doctor(arguments: &[&str]) -> (Option<i32>, String, String) {
+    doctor_in(110, arguments)
+}
+
+/// The same in lines of at most this width.
+fn doctor_in(width: usize, arguments: &[&str]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_directx-device-plugin"));
     for (name, _) in std::env::vars_os() {
@@ -37,7 +42,11 @@ fn doctor(arguments: &[&str]) -> (Option<i32>, String, String) {
             command.env_remove(&name);
         }
     }
-    command.env_remove("PLUGIN_SOCK_DIR").current_dir(folder.path()).stdin(Stdio::null());
+    command
+        .env_remove("PLUGIN_SOCK_DIR")
+        .env("COLUMNS", width.to_string())
+        .current_dir(folder.path())
+        .stdin(Stdio::null());
     let output = command.arg("doctor").args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -87,7 +96,7 @@ fn json_report_of_a_recorded_host() {
 fn text_and_json_have_the_same_checks_and_exit_status() {
     for name in [inventories_in(""), inventories_in("generated/")].concat() {
         let path = recorded(&name);
-        let (status, out, err) = doctor(&["--inventory", &path]);
+        let (status, out, err) = doctor_in(1000, &["--inventory", &path]);
         assert_eq!(err, "", "{name}");
         let (json_status, report) = report(&["--inventory", &path]);
         assert_eq!(status, json_status);
@@ -96,20 +105,37 @@ fn text_and_json_have_the_same_checks_and_exit_status() {
         let mut counts = std::collections::BTreeMap::<String, u64>::new();
         for check in report["checks"].as_array().unwrap() {
             let text = |key: &str| check[key].as_str();
-            let line = shown.next().unwrap();
             let verdict = text("verdict").unwrap().replace('-', " ");
-            assert!(line.starts_with(&verdict), "{line}");
             let what = text("what").unwrap();
+            *counts.entry(verdict.replace("not checked", "notChecked")).or_default() += 1;
+            if verdict == "not checked" {
+                let subject = text("subject").unwrap();
+                let is_named =
+                    |line: &&str| line.ends_with(&format!(": {what}")) && line.contains(subject);
+                let lines = out.lines().filter(|line| line.starts_with("not checked  "));
+                assert_eq!(lines.filter(is_named).count(), 1, "{check}: {out}");
+                continue;
+            }
+            let line = shown.next().unwrap();
+            assert!(line.starts_with(&verdict), "{line}");
             let object = text("object").map(|object| format!("{object}: ")).unwrap_or_default();
             assert!(line.ends_with(&format!("  {object}{what}")), "{line}");
             if let Some(advice) = text("advice") {
                 assert_eq!(shown.next().unwrap().trim(), format!("-> {advice}"));
             }
-            *counts.entry(verdict.replace("not checked", "notChecked")).or_default() += 1;
         }
         for (verdict, count) in counts {
             assert_eq!(report["counts"][&verdict], count, "{verdict}");
         }
+    }
+}
+
+#[test]
+fn lines_fit_in_120_columns_unless_a_word_or_a_command_is_longer() {
+    for name in [inventories_in(""), inventories_in("generated/")].concat() {
+        let (_, out, _) = doctor(&["--inventory", &recorded(&name)]);
+        assert!(out.lines().all(|line| line.chars().count() <= 120), "{name}: {out}");
+        assert!(!out.contains(" \n"), "{name}: {out}");
     }
 }
 

@@ -6,8 +6,10 @@ use crate::harness::{inventories, outcome, program, recorded};
 
 /// Runs the program, and replaces the folder of the recorded hosts in its output.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = program().args(["--log-level", "error"]).args(arguments).output().unwrap();
-    let (status, out, err) = outcome(&output);
+    let mut program = program();
+    // Text is compared, so no line is broken.
+    program.env("COLUMNS", "1000").args(["--log-level", "error"]).args(arguments);
+    let (status, out, err) = outcome(&program.output().unwrap());
     let folder = recorded("").display().to_string();
     (status, out.replace(&folder, "FIXTURES/"), err.replace(&folder, "FIXTURES/"))
 }
@@ -47,19 +49,23 @@ fn simulations_of_recorded_hosts_as_text() {
     }
 }
 
+/// The pods of the table, and whether each is admitted.
+fn admitted(text: &str) -> Vec<(&str, &str)> {
+    let table = text.lines().skip_while(|line| !line.starts_with("pod ")).skip(1);
+    let rows = table.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with(' '));
+    rows.filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let row = (words.next()?, words.next()?);
+        matches!(row.1, "yes" | "no").then_some(row)
+    })
+    .collect()
+}
+
 #[test]
 fn by_default_two_gpus_are_simulated_with_three_pods() {
     let (status, out, _) = run(&["simulate"]);
     assert_eq!(status, Some(0));
-    let verdicts: Vec<&str> = out.lines().filter(|line| line.starts_with("pod ")).collect();
-    assert_eq!(
-        verdicts,
-        [
-            "pod pod-1 requests 1 of directx.microsoft.com/display: admitted",
-            "pod pod-2 requests 1 of directx.microsoft.com/display: admitted",
-            "pod pod-3 requests 1 of directx.microsoft.com/display: refused",
-        ]
-    );
+    assert_eq!(admitted(&out), [("pod-1", "yes"), ("pod-2", "yes"), ("pod-3", "no")], "{out}");
     assert_eq!(
         out.lines().next(),
         Some(
@@ -67,6 +73,8 @@ fn by_default_two_gpus_are_simulated_with_three_pods() {
              recorded host for demonstration, not this one)"
         )
     );
+    // It fits in a terminal of the usual height.
+    assert!(out.lines().count() < 24, "{out}");
 }
 
 #[test]
@@ -75,18 +83,24 @@ fn a_simulation_fails_if_a_pod_of_the_user_is_refused() {
     for (count, expected) in [(2, 0), (3, 1)] {
         let (status, out, err) = run(&["simulate", &pod(count)]);
         assert_eq!((status, err.as_str()), (Some(expected), ""), "{out}");
-        assert_eq!(out.contains(": refused"), expected == 1, "{out}");
+        let verdict = if expected == 1 { "no" } else { "yes" };
+        assert_eq!(admitted(&out), [("one", verdict)], "{out}");
     }
 }
 
 #[test]
 fn a_refused_pod_says_what_the_node_has() {
     let (_, out, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:5"]);
-    let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
-    assert!(out.contains(never), "{out}");
+    assert!(out.contains("  this node can never have more than 2\n"), "{out}");
     let pods = ["one", "two"].map(|name| format!("--pod={name}=directx.microsoft.com/display:2"));
     let (_, out, _) = run(&["simulate", &pods[0], &pods[1]]);
-    assert!(out.contains("display, the pods before hold 2 of 2\n"), "{out}");
+    assert!(out.contains("  the pods before hold 2 of 2\n"), "{out}");
+    let (_, out, _) = run(&["simulate", "--pod=one=example.com/gpu:1"]);
+    assert!(out.contains("  unknown resource\n"), "{out}");
+    assert!(out.contains("\n     this node advertises directx.microsoft.com/display, "), "{out}");
+    let (_, out, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:5"]);
+    let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
+    assert!(out.contains(never), "{out}");
 }
 
 #[test]
@@ -96,26 +110,86 @@ fn with_many_replicas_there_is_still_a_refused_pod() {
     std::fs::write(&config, "multitenancy: 20").unwrap();
     let (status, out, _) = run(&["simulate", "--config", config.to_str().unwrap()]);
     assert_eq!(status, Some(0));
-    let pods: Vec<&str> = out.lines().filter(|line| line.starts_with("pod ")).collect();
+    let pods = admitted(&out);
     assert_eq!(pods.len(), 16, "{out}");
-    assert!(pods[14].starts_with("pod pod-15 requests 1 ") && pods[14].ends_with("admitted"));
-    assert!(pods[15].starts_with("pod pod-16 requests 26 ") && pods[15].ends_with("refused"));
-    assert!(
-        out.contains("requests 26 of directx.microsoft.com/display, the pods before hold 15 of 40")
-    );
+    assert_eq!(pods[14..], [("pod-15", "yes"), ("pod-16", "no")], "{out}");
+    assert!(out.contains("  the pods before hold 15 of 40\n"), "{out}");
     let note = "note: 15 of 40 pods with one device of directx.microsoft.com/display are simulated";
     assert!(out.contains(note), "{out}");
 }
 
 #[test]
-fn long_lists_of_a_simulation_are_shortened_unless_it_is_verbose() {
-    let more = "           … and 7 more (--verbose shows all)";
-    let (_, short, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:1"]);
-    assert_eq!(short.lines().filter(|line| *line == more).count(), 1, "{short}");
-    let (_, long, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:1"]);
-    assert!(!long.contains("more") && long.contains("vulkaninfo-x86.exe -> "), "{long}");
-    let is_line = |line: &&str| *line != more;
-    assert!(short.lines().filter(is_line).all(|line| long.lines().any(|l| l == line)), "{long}");
+fn details_of_a_simulation_are_only_in_its_verbose_output() {
+    let pod = "--pod=one=directx.microsoft.com/display:1";
+    let (_, short, _) = run(&["simulate", pod]);
+    assert!(
+        !short.contains("  device   vpci") && short.contains("--verbose shows each pod's"),
+        "{short}"
+    );
+    let (_, long, _) = run(&["simulate", "--verbose", pod]);
+    for detail in [
+        "pod one requests 1 of directx.microsoft.com/display: admitted\n",
+        "  device   vpci-location-path://PCIROOT(0)#PCI(1B00)\n",
+        "  files    14 from the driver, 3 from the plugin's defaults\n",
+        "             vulkaninfo-x86.exe -> C:\\Windows\\SysWOW64\\vulkaninfo.exe\n",
+        "  env      DIRECTX_VISIBLE_DEVICES=7048070\n",
+        "  why      NVIDIA Tesla T4 (LUID 7048070): each device is allocated to one container\n",
+    ] {
+        assert!(long.contains(detail), "{detail}: {long}");
+    }
+    assert!(!long.contains("--verbose"), "{long}");
+}
+
+#[test]
+fn a_host_with_the_gpus_of_the_user_is_simulated() {
+    let (status, out, err) = run(&["simulate", "--gpu", "T4", "--gpu", "a10"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    let expected = [
+        "2 adapters (a made-up host with the GPUs of --gpu, not this one)\n",
+        "\npod-1  yes       NVIDIA Tesla T4  17     exclusive\n",
+        "\npod-2  yes       NVIDIA A10       17     exclusive\n",
+        "note: NVIDIA A10 is not recorded: its driver files are as recorded for NVIDIA Tesla T4\n",
+    ];
+    for text in expected {
+        assert!(out.contains(text), "{text}: {out}");
+    }
+    let (_, json, _) = run(&["simulate", "--gpu", "T4", "--gpu", "T4", "--output", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["host"]["source"], "gpus");
+    assert_eq!(document["resources"][1]["capacity"], 2);
+}
+
+/// The smallest inventory of its page.
+#[test]
+fn the_smallest_inventory_has_a_pod_with_its_gpu_and_one_without_pnp_says_why_it_has_none() {
+    let page = include_str!("../../../../../docs/reference/inventory.md");
+    let smallest =
+        page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.yaml");
+    std::fs::write(&path, smallest).unwrap();
+    let arguments = ["simulate", "--inventory", path.to_str().unwrap()];
+    let (status, out, err) = run(&arguments);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    assert_eq!(admitted(&out), [("pod-1", "yes"), ("pod-2", "no")], "{out}");
+
+    let stopped = smallest.replace("pnp: {", "pnp: {problemCode: 43, ");
+    std::fs::write(&path, stopped).unwrap();
+    let (_, out, _) = run(&arguments);
+    let text = "\nno device of this host is healthy, so there is no pod to simulate\n";
+    assert!(out.contains(text) && out.contains("Windows reports problem code 43"), "{out}");
+
+    let without_pnp: Vec<&str> = smallest.lines().filter(|line| !line.contains("pnp:")).collect();
+    std::fs::write(&path, without_pnp.join("\n")).unwrap();
+    let (status, out, _) = run(&arguments);
+    assert_eq!(status, Some(0));
+    for text in [
+        "\nno device of this host is advertised, so there is no pod to simulate\n",
+        "\nnote: NVIDIA Tesla T4 (LUID 1) is not advertised: no PnP device has the LUID of the adapter\n",
+        "\nhint: give the adapter in the inventory the key `pnp` with `id` and `locationPaths`",
+    ] {
+        assert!(out.contains(text), "{text}: {out}");
+    }
 }
 
 #[test]
@@ -157,6 +231,8 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["devices", "--filter", "gpus", "--inventory", &t4],
         &["devices", "--inventory", "/no/such/file.yaml"],
         &["simulate", "--inventory", &broken],
+        &["simulate", "--gpu", "H100"],
+        &["simulate", "--gpu", "T4", "--inventory", &t4],
         &["simulate", "--pod", "x"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],

@@ -86,8 +86,9 @@ fn no_command_prints_control_characters_of_an_inventory() {
 fn a_simulation_prints_the_names_of_mounted_files() {
     let inventory = inventory();
     let path = inventory.path().to_str().unwrap();
-    let (_, out, err) =
-        outcome(&program().args(["simulate", "--inventory", path]).output().unwrap());
+    let mut run = program();
+    run.env("COLUMNS", "1000").args(["simulate", "--verbose", "--inventory", path]);
+    let (_, out, err) = outcome(&run.output().unwrap());
     let file = r"\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}";
     assert!(out.contains(&format!(r"f{file} -> C:\Windows\System32\t{file}.dll")), "{out} {err}");
 }

@@ -16,4 +16,5 @@ mod published_record;
 mod reference;
 mod reload;
 mod shutdown_request;
+mod terminal_picture;
 mod two_daemons;

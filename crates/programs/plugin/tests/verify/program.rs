@@ -16,7 +16,8 @@ pub(crate) fn program() -> Command {
             command.env_remove(&name);
         }
     }
-    command.env_remove("PLUGIN_SOCK_DIR").stdin(Stdio::null());
+    // The times in the report have different lengths, so no line is broken.
+    command.env_remove("PLUGIN_SOCK_DIR").env("COLUMNS", "1000").stdin(Stdio::null());
     command
 }
 

@@ -12,7 +12,7 @@ use config::{EmptyEnvironment, Flags};
 use devices::{
     Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, Health, HostSnapshot, Moment,
     MountOutcome, MountPlan, PlanError, PlanWarning, Policy, ReplicaId, ResourceDevices,
-    RuntimeMounts, contents, plan,
+    RuntimeMounts, contents, plan, visible_devices_variable,
 };
 
 /// What a container gets, independent of the front end.
@@ -105,7 +105,9 @@ fn fill(
     })?;
     assignment.warnings.extend(conflicts(&all.mounts));
     assignment.mounts = all.mounts;
+    // This resource exists only here, so its name would say nothing.
     assignment.envs = all.envs;
+    assignment.envs.remove(&visible_devices_variable(&resource.spec.name));
     Ok(())
 }
 

@@ -149,6 +149,8 @@ fn hints_set_variables_that_name_the_devices() {
     let host = inventory("aws-t4-two.yaml");
     let flags = on(&host, &["--all", "--hints"]).stdout;
     assert!(flags.contains(r#""--env" "DIRECTX_VISIBLE_DEVICES=7048070,7098126""#), "{flags}");
+    // The plugin's variable of a resource: here, there is none.
+    assert!(!flags.contains("DIRECTX_VISIBLE_DEVICES_"), "{flags}");
     assert!(!on(&host, &["--all"]).stdout.contains("--env"));
 }
 

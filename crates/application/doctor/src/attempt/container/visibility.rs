@@ -44,11 +44,8 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
         .filter(|row| row.verdict == "different")
         .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
     let what = "directx-visible does not show exactly the allocated devices";
-    let hint = concat!(
-        "the table of APIs says what is known: ",
-        env!("REPOSITORY_URL"),
-        "/blob/main/docs/visibility.md"
-    );
+    let hint =
+        concat!("the table of APIs says what is known: ", env!("PAGES"), "docs/visibility.md");
     Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
 }
 
