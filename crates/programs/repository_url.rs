@@ -1,8 +1,9 @@
-//! Sets the variable `PAGES` for a package whose programs name pages: what comes before `docs/`. Build
-//! scripts include this file.
+//! Sets the variable `PAGES` for a package whose programs name pages: what comes before `docs/`.
+//! Build scripts include this file.
 //!
-//! `cargo xtask image` and `cargo xtask release` set `REPOSITORY_URL` to the repository that they build
-//! for, and the programs print addresses there. Other programs print the path in the repository.
+//! `cargo xtask image` and `cargo xtask release` set `REPOSITORY_URL` to the repository that they
+//! build for, and the programs print addresses there. Other programs print the path in the
+//! repository.
 
 use std::env;
 

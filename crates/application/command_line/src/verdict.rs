@@ -1,4 +1,5 @@
-//! Reports for people: on a terminal, verdicts have colors, and long lines are broken between words.
+//! Reports for people: on a terminal, verdicts have colors, and long lines are broken between
+//! words.
 
 use std::{env, io};
 
@@ -36,8 +37,8 @@ fn width() -> usize {
     columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }
 
-/// `report` in lines of at most `width` columns. Text between backquotes, such as a command, stays in
-/// one line, so that users can copy it.
+/// `report` in lines of at most `width` columns. Text between backquotes, such as a command, stays
+/// in one line, so that users can copy it.
 fn wrapped(report: &str, width: usize) -> String {
     let mut text = String::with_capacity(report.len());
     for line in report.lines() {

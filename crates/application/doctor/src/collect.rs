@@ -28,9 +28,9 @@ pub use software::node_software;
 
 /// What is known of a node, as plain values that are not judged.
 pub(crate) struct NodeFacts {
-    /// The host, live or from an inventory, with the files of every driver store folder listed. What
-    /// is `None` in `node` is not in the inventory; a live machine has a value for everything except a
-    /// failure.
+    /// The host, live or from an inventory, with the files of every driver store folder listed.
+    /// What is `None` in `node` is not in the inventory; a live machine has a value for everything
+    /// except a failure.
     pub(crate) snapshot: HostSnapshot,
     /// Why the adapters could not be read; the snapshot then has none.
     pub(crate) unread: Option<HostError>,

@@ -19,7 +19,8 @@ pub(crate) const NOT_IN_INVENTORY: &str =
 
 /// Evaluates every subject, in the order of [`Subject`].
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
-    let (host, node) = (&facts.snapshot.host, &facts.snapshot.node);
+    let host = &facts.snapshot.host;
+    let node = &facts.snapshot.node;
     let mut checks = match host.platform {
         Platform::LinuxDxg => host::linux(host),
         Platform::Windows => vec![

@@ -77,8 +77,8 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-/// A path such as `adapters[0].luid` or `copyToVm["a.b"]`. It does not end with an unknown key, which
-/// the message names.
+/// A path such as `adapters[0].luid` or `copyToVm["a.b"]`. It does not end with an unknown key,
+/// which the message names.
 fn keys(path: &Path, error: &Error) -> String {
     let unknown = match error {
         Error::SerdeUnknownField { field, .. } => Some(field),

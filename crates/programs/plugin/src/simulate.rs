@@ -62,8 +62,8 @@ pub(crate) struct SimulateArguments {
     /// Configuration file (YAML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Inventory (a recorded host) to use instead of the demonstration host; `record` writes that of a
-    /// node
+    /// Inventory (a recorded host) to use instead of the demonstration host; `record` writes that
+    /// of a node
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     #[command(flatten)]
@@ -133,7 +133,8 @@ fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
 /// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Simulation, Failure> {
-    let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
+    let sockets = InMemory::default();
+    let directory = Path::new("/simulated");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, KubeletOptions::default())
         .map_err(Failure::runtime)?;
     let plugin = DevicePlugin::following(directory, devices.served()).with_transport(sockets);
@@ -178,7 +179,8 @@ async fn scenario(
 /// than are left; and a note for each resource that has more replicas than pods.
 fn default_pods(advertised: &[ResourceView]) -> (Vec<PodArgument>, Vec<String>) {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
-    let (mut pods, mut left_out) = (Vec::new(), Vec::new());
+    let mut pods = Vec::new();
+    let mut left_out = Vec::new();
     for view in advertised.iter().filter(|view| view.allocatable > 0) {
         let Ok(resource) = view.name.parse::<ResourceName>() else { continue };
         let kind = view.name.rsplit('/').next().unwrap_or_default();

@@ -96,7 +96,8 @@ fn programs_are_found_through_their_services() {
         fs::copy(windows_build("directx-device-plugin.exe"), &path).unwrap();
         windows_path(&path)
     };
-    let (containerd, kubelet) = (program("containerd.exe"), program("kubelet.exe"));
+    let containerd = program("containerd.exe");
+    let kubelet = program("kubelet.exe");
     let key = |name: &str| format!(r"HKLM\SYSTEM\CurrentControlSet\Services\{name}");
     let registry = |words: &[&str]| stdout(host.command("reg").args(words));
     let add = |key: &str, value: &str, data: &str| {
@@ -144,8 +145,8 @@ fn report(host: &Host) -> String {
     text(&result.stdout)
 }
 
-/// The lines about a subject without their hints: the verdict comes first, then the subject. Of a line
-/// about several that were not checked, only the reason.
+/// The lines about a subject without their hints: the verdict comes first, then the subject. Of a
+/// line about several that were not checked, only the reason.
 fn about(report: &str, subject: &str) -> String {
     let mut lines = String::new();
     for line in report.lines().filter(|line| !line.starts_with(' ')) {

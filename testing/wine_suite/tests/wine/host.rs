@@ -114,8 +114,8 @@ fn script() -> PathBuf {
     root().join("testing/wine/wine")
 }
 
-/// The libraries that copies of `dxcore_double` replace. Wine's `dxcore.dll` supports no caller, and
-/// it has no `vmcompute.dll`.
+/// The libraries that copies of `dxcore_double` replace. Wine's `dxcore.dll` supports no caller,
+/// and it has no `vmcompute.dll`.
 const REPLACED: [&str; 2] = ["dxcore.dll", "vmcompute.dll"];
 
 /// A prefix with `dxcore_double` in it and an inventory that the double follows.

@@ -22,7 +22,8 @@ fn files_are_written_to_the_host_and_repaired() {
     copy_filters(&release);
     let config = release.join("config.yaml");
     fs::write(&config, "visibility: launcher\n").unwrap();
-    let (plugin, config) = (release.join(PLUGIN), windows_path(&config));
+    let plugin = release.join(PLUGIN);
+    let config = windows_path(&config);
     let provided = host.drive_c().join("ProgramData/directx-device-plugin");
     let installed = host.drive_c().join("Program Files/directx-visible");
     for folder in [&provided, &installed] {

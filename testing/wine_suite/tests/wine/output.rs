@@ -24,7 +24,8 @@ pub(crate) fn output(command: &mut Command) -> Output {
 /// What `command` writes to standard output; it must exit 0.
 pub(crate) fn stdout(command: &mut Command) -> String {
     let result = output(command);
-    let (out, err) = (text(&result.stdout), text(&result.stderr));
+    let out = text(&result.stdout);
+    let err = text(&result.stderr);
     assert!(result.status.success(), "{command:?} failed with {}:\n{out}{err}", result.status);
     out
 }
@@ -44,7 +45,8 @@ pub(crate) fn native(program: &str, arguments: &[&str], inventory: &Path) -> Com
 /// The program exits with `code`, prints `stdout`, and prints lines with each of `errors`.
 #[track_caller]
 pub(crate) fn expect(result: &Output, code: i32, stdout: &str, errors: &[&str]) {
-    let (out, err) = (text(&result.stdout), text(&result.stderr));
+    let out = text(&result.stdout);
+    let err = text(&result.stderr);
     // Linux keeps the lower eight bits of an exit code.
     assert_eq!(result.status.code(), Some(code & 0xFF), "{out}{err}");
     assert_eq!(out, stdout, "{err}");

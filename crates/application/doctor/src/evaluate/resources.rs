@@ -131,9 +131,9 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
     Subject::RESOURCES.ok(what).of(name)
 }
 
-/// An adapter that is under no resource. Software adapters never are and have no line. An adapter that
-/// the configuration excludes needs a fix only if it `is_wanted`: if no other one is advertised, or if
-/// it is a GPU and no other GPU is advertised.
+/// An adapter that is under no resource. Software adapters never are and have no line. An adapter
+/// that the configuration excludes needs a fix only if it `is_wanted`: if no other one is
+/// advertised, or if it is a GPU and no other GPU is advertised.
 fn skipped_adapter(skipped: &Skipped, is_wanted: bool, is_this_machine: bool) -> Option<Finding> {
     let name = match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),

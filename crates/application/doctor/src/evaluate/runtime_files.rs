@@ -62,7 +62,8 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
         .collect();
     let mounted = plan.mounted().count();
     if !missing.is_empty() {
-        let (count, all) = (missing.len(), mounted + missing.len());
+        let count = missing.len();
+        let all = mounted + missing.len();
         return Subject::RUNTIME_FILES.warning(
             format!("{count} of {all} missing from {folder}: {}", missing.join(", ")),
             "reinstall the driver, or correct additionalMounts; until then containers get only the \

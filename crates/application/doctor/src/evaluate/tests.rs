@@ -292,8 +292,11 @@ fn additional_mounts_are_judged_as_they_are_planned() {
             });
         })
     };
-    let (auto, nvidia, amd) = (RuntimeMounts::Auto, Vendor::Nvidia, Vendor::Amd);
-    let (server_2022, server_2025) = ("10.0.20348.1547", "10.0.26100.1742");
+    let auto = RuntimeMounts::Auto;
+    let nvidia = Vendor::Nvidia;
+    let amd = Vendor::Amd;
+    let server_2022 = "10.0.20348.1547";
+    let server_2025 = "10.0.26100.1742";
 
     let found = files(server_2025, auto, nvidia);
     let [none, warning] = found.as_slice() else { panic!("{found:?}") };
@@ -370,7 +373,8 @@ fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
         checks.last().unwrap().hint.clone().unwrap_or_default()
     };
     let old_driver = hint(&|facts| {
-        let (text, effect) = ("the driver is older".to_owned(), WarningEffect::Incomplete);
+        let text = "the driver is older".to_owned();
+        let effect = WarningEffect::Incomplete;
         facts.snapshot.warnings.push(AdapterWarning { luid: Luid(7), text, effect });
     });
     assert!(old_driver.starts_with("update the driver"), "{old_driver}");

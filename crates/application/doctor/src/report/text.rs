@@ -57,7 +57,8 @@ fn write_not_checked(text: &mut String, checks: &[Finding]) -> std::fmt::Result 
             None => reasons.push((&check.what, vec![check.subject.0])),
         }
     }
-    let (name, style) = (Status::Skipped.verdict(), style(Status::Skipped));
+    let name = Status::Skipped.verdict();
+    let style = style(Status::Skipped);
     for (reason, subjects) in reasons {
         let subjects = subjects.join(", ");
         writeln!(text, "{style}{name}{style:#}  {subjects}: {}", printable_line(reason))?;
@@ -95,7 +96,8 @@ fn write_finding(
     finding: &Finding,
     name: fn(Status) -> &'static str,
 ) -> std::fmt::Result {
-    let (status, subject) = (finding.status, finding.subject.0);
+    let status = finding.status;
+    let subject = finding.subject.0;
     let sentence = finding.sentence();
     write_line(text, name(status), style(status), subject, &printable_line(&sentence))?;
     if !finding.measurements.is_empty() {

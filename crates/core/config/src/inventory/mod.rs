@@ -1,11 +1,13 @@
-//! An inventory (`directx-inventory/v1`) is a YAML or JSON file that describes a host: its adapters and the
-//! software that passes them to containers. Every program reads it with `--inventory` in place of the host.
+//! An inventory (`directx-inventory/v1`) is a YAML or JSON file that describes a host: its adapters
+//! and the software that passes them to containers. Every program reads it with `--inventory` in
+//! place of the host.
 //!
 //! `directx-device-plugin record --output host.yaml` writes the inventory of a node.
 //!
 //! # The smallest inventory
 //!
-//! A node with one GPU. `directx-device-plugin simulate --inventory host.yaml` admits a pod that requests it:
+//! A node with one GPU. `directx-device-plugin simulate --inventory host.yaml` admits a pod that
+//! requests it:
 //!
 //! ```yaml
 //! schema: directx-inventory/v1
@@ -19,9 +21,9 @@
 //!   pnp: {id: 'PCI\VEN_10DE&DEV_1EB8\1', locationPaths: ['PCIROOT(0)#PCI(1B00)']}
 //! ```
 //!
-//! Another GPU is another adapter with another `luid`, `pnp.id` and location path. Without `pnp` and its
-//! location path, an adapter cannot be assigned to a container, so it is not advertised. Without
-//! `driverStore`, containers get no runtime files.
+//! Another GPU is another adapter with another `luid`, `pnp.id` and location path. Without `pnp`
+//! and its location path, an adapter cannot be assigned to a container, so it is not advertised.
+//! Without `driverStore`, containers get no runtime files.
 //!
 //! # Every key
 //!
@@ -85,11 +87,12 @@
 //! complete: true                        # required with recordedBy, so that a part of a file is refused
 //! ```
 //!
-//! Unknown and duplicate keys, wrong types and impossible values are errors that name file,
-//! line and key. A key without a value counts as left out, and scalars may be in quotes. What a live host
-//! skips with a reason is valid in an inventory too: it is skipped with the same reason.
+//! Unknown and duplicate keys, wrong types and impossible values are errors that name file, line
+//! and key. A key without a value counts as left out, and scalars may be in quotes. What a live
+//! host skips with a reason is valid in an inventory too: it is skipped with the same reason.
 
-// `docs/reference/inventory.md` has the text above. `UPDATE_REFERENCE=1 cargo test -p config` writes it.
+// `docs/reference/inventory.md` has the text above. `UPDATE_REFERENCE=1 cargo test -p config`
+// writes it.
 
 mod error;
 mod format;

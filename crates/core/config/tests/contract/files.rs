@@ -112,8 +112,8 @@ fn a_device_class_is_for_every_driver_model_or_for_each() {
             .map(|m| m.container.device_class.map_or("none".to_owned(), |class| class.to_string()))
             .collect::<Vec<_>>()
     };
-    let (display, arrival) =
-        ("5B45201D-F2F2-4F3B-85BB-30FF1F953599", "1CA05180-A699-450A-9A0C-DE4FBE3DDD89");
+    let display = "5B45201D-F2F2-4F3B-85BB-30FF1F953599";
+    let arrival = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
     assert_eq!(classes(""), [display, "none"]);
     assert_eq!(classes("deviceClass: {}"), [display, "none"]);
     assert_eq!(classes(&format!("deviceClass: {arrival}")), [arrival, arrival]);

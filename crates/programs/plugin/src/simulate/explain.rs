@@ -151,7 +151,8 @@ fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<N
     notes
 }
 
-/// The devices that a container gets. The location path is part of a name that several devices have.
+/// The devices that a container gets. The location path is part of a name that several devices
+/// have.
 fn devices_in_short(plan: &Plan, set: &DeviceSet) -> String {
     match &plan.device {
         DeviceGrant::Class(DeviceClass::DISPLAY_ADAPTER) => {

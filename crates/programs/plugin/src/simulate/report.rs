@@ -94,7 +94,8 @@ impl Report {
             Source::Demonstration => "a recorded host for demonstration, not this one".to_owned(),
             Source::Gpus => "a made-up host with the GPUs of --gpu, not this one".to_owned(),
         };
-        let (count, source) = (snapshot.adapters.len(), printable(&source));
+        let count = snapshot.adapters.len();
+        let source = printable(&source);
         let s = if count == 1 { "" } else { "s" };
         format!("host: {product}{build}, {count} adapter{s} ({source})")
     }

@@ -224,7 +224,8 @@ fn devices_that_the_annotation_takes_out_of_service_are_named() {
     std::fs::create_dir(folder.path().join("directx")).unwrap();
     let file = folder.path().join("directx/cordoned-devices");
     std::fs::write(file, "PCIROOT(0)#PCI(1B00)\nPCIROOT(9)\n").unwrap();
-    let (directory, path) = (folder.path().display().to_string(), recorded("aws-t4-two.yaml"));
+    let directory = folder.path().display().to_string();
+    let path = recorded("aws-t4-two.yaml");
     let (_, report) = report(&["--inventory", &path, "--device-plugin-dir", &directory]);
     let checks = checks(&report, "resources");
     let lines: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
@@ -243,7 +244,8 @@ fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (directory, path) = (folder.path().display().to_string(), recorded("aws-t4-two.yaml"));
+    let directory = folder.path().display().to_string();
+    let path = recorded("aws-t4-two.yaml");
     let arguments = ["--inventory", path.as_str(), "--device-plugin-dir", directory.as_str()];
     let verdicts = || {
         let (status, report) = report(&arguments);

@@ -1,5 +1,5 @@
-//! The pictures `docs/terminal.svg` and `docs/terminal-narrow.svg`: what `simulate` and `doctor` print
-//! on a terminal, drawn from their real output.
+//! The pictures `docs/terminal.svg` and `docs/terminal-narrow.svg`: what `simulate` and `doctor`
+//! print on a terminal, drawn from their real output.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -46,9 +46,9 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The parts of a line with one style each, and without large gaps: the column at which each begins,
-/// its classes, and its text. Fonts of the same size have different widths, and programs treat spaces
-/// in different ways, so that each part has its own place in the picture.
+/// The parts of a line with one style each, and without large gaps: the column at which each
+/// begins, its classes, and its text. Fonts of the same size have different widths, and programs
+/// treat spaces in different ways, so that each part has its own place in the picture.
 fn parts(line: &str) -> Vec<(usize, String, &str)> {
     const GAP: &str = "  ";
     let mut parts = Vec::new();
@@ -102,7 +102,9 @@ fn picture(title: &str, width: usize, text: &str) -> String {
             let columns = text.chars().count();
             assert!(column + columns <= width, "too long: {line}");
             let class = if classes.is_empty() { classes } else { format!(" class=\"{classes}\"") };
-            let (x, length, text) = (pixels(column), pixels(columns), escaped(text));
+            let x = pixels(column);
+            let length = pixels(columns);
+            let text = escaped(text);
             writeln!(svg, r#"<text{class} x="{x}" y="{y}" textLength="{length}">{text}</text>"#)
                 .unwrap();
         }

@@ -38,8 +38,8 @@ impl Assignment {
     }
 }
 
-/// Plans a container with the devices at the indexes `selected` in `devices`. With `all`, devices that
-/// cannot be assigned are left out.
+/// Plans a container with the devices at the indexes `selected` in `devices`. With `all`, devices
+/// that cannot be assigned are left out.
 pub(super) fn assign(
     snapshot: &HostSnapshot,
     devices: &[Device],
@@ -121,7 +121,8 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
     })
 }
 
-/// The default policy of the device plugin, with one resource for every device that it can advertise.
+/// The default policy of the device plugin, with one resource for every device that it can
+/// advertise.
 fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, Failure> {
     let config = config::load(&Flags::default(), &EmptyEnvironment)?;
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
