@@ -168,7 +168,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 // TestUnusedConfigurationIsFound shows that a variable or a file without effect is noticed.
 func TestUnusedConfigurationIsFound(t *testing.T) {
 	for _, change := range []struct{ file, from, to, unused string }{
-		{"ack.yml", "DIRECTX_GPU_MATCH_NAME", "DIRECTX_GPU_MATCH_NAMES", "variable DIRECTX_GPU_MATCH_NAMES"},
+		{"ack.yml", "DIRECTX_GPU_MATCH_NAME", "DIRECTX_GPU_MATCH_NAMES", "DIRECTX_GPU_MATCH_NAMES"},
 		{"nvidia-gpu.yml", "serve, --config, ", "serve] # ", "etc/directx-device-plugins/config.yaml"},
 	} {
 		found, err := admit(strings.Replace(read(t, "deploy/"+change.file), change.from, change.to, 1))
