@@ -249,6 +249,7 @@ fn wrong_usage_exits_2_with_a_fix() {
         let message = err
             .replace(&folder.path().display().to_string(), "FOLDER")
             .replace("FOLDER\\", "FOLDER/")
+            .replace("directx-device-plugin.exe", "directx-device-plugin")
             .replace(&not_found, "No such file or directory (os error 2)");
         let name = arguments
             .join(" ")
