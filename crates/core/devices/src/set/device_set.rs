@@ -8,8 +8,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::read::replica_id::split;
-use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ReplicaId,
     ResourceName, ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, UnhealthyReason,
@@ -44,8 +42,8 @@ pub struct ResourceDevices {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
     entries: Vec<ListedDevice>,
-    /// Device instance ID, as spelled in replica IDs → index in `entries`.
-    index_by_id: HashMap<String, usize>,
+    /// Device instance ID → index in `entries`.
+    index_by_id: HashMap<PnpId, usize>,
 }
 
 /// One device of a resource.
@@ -112,11 +110,11 @@ impl DeviceSet {
     /// stay until a [review](DeviceSet::reviewed) drops them.
     #[must_use]
     pub fn next(previous: Option<&DeviceSet>, offer: Offer, now: Moment) -> DeviceSet {
-        let present: BTreeSet<String> = offer
+        let present: BTreeSet<PnpId> = offer
             .resources
             .iter()
             .flat_map(|r| &r.devices)
-            .map(|(device, _)| fold_case(device.id.as_str()))
+            .map(|(device, _)| device.id.clone())
             .collect();
         let skipped: HashMap<Luid, UnhealthyReason> = offer
             .skipped
@@ -223,7 +221,7 @@ impl ResourceDevices {
 
     fn with(spec: Arc<ResourceSpec>, entries: Vec<ListedDevice>) -> ResourceDevices {
         let ids = entries.iter().enumerate();
-        let index_by_id = ids.map(|(n, entry)| (entry.device.id.as_str().to_owned(), n)).collect();
+        let index_by_id = ids.map(|(n, entry)| (entry.device.id.clone(), n)).collect();
         ResourceDevices { spec, entries, index_by_id }
     }
 
@@ -231,13 +229,13 @@ impl ResourceDevices {
     /// `skipped`.
     fn removed(
         &self,
-        present: &BTreeSet<String>,
+        present: &BTreeSet<PnpId>,
         skipped: &HashMap<Luid, UnhealthyReason>,
         now: Moment,
     ) -> Vec<ListedDevice> {
         let mut removed = Vec::new();
         for entry in &self.entries {
-            if present.contains(&fold_case(entry.device.id.as_str())) {
+            if present.contains(&entry.device.id) {
                 continue;
             }
             let reason = skipped.get(&entry.device.luid).copied();
@@ -295,7 +293,7 @@ impl ResourceDevices {
     /// The device with this ID.
     #[must_use]
     pub fn entry(&self, id: &PnpId) -> Option<&ListedDevice> {
-        self.index_by_id.get(id.as_str()).map(|&n| &self.entries[n])
+        self.index_by_id.get(id).map(|&n| &self.entries[n])
     }
 
     /// Its replicas, device by device.
@@ -311,8 +309,9 @@ impl ResourceDevices {
 
     /// Finds the replica with this ID, whether its device is healthy or not.
     pub(crate) fn locate(&self, id: &str) -> Result<LocatedReplica<'_>, ReplicaError> {
-        let (device, number) = split(id).ok_or_else(|| ReplicaError::Malformed(id.to_owned()))?;
-        let Some(&device_index) = self.index_by_id.get(device) else {
+        let ReplicaId { device, number } =
+            ReplicaId::parse(id).ok_or_else(|| ReplicaError::Malformed(id.to_owned()))?;
+        let Some(&device_index) = self.index_by_id.get(&device) else {
             return Err(ReplicaError::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
         };
         let replicas = self.spec.sharing.replicas.get();

@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    Catalog, DeviceSet, Health, HostSnapshot, Luid, ModelPolicy, Moment, ResetHistory, ResetLimit,
+    Catalog, DeviceSet, Health, HostSnapshot, Luid, ModelPolicy, Moment, PnpId, ResetHistory,
+    ResetLimit,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, wddm};
@@ -82,6 +83,16 @@ fn a_counter_that_begins_again_counts_from_0() {
     assert!(node.read(3, 1).is_some());
     assert_eq!(node.read(1, 20), None, "only one since then");
     assert!(node.read(3, 21).is_some());
+}
+
+#[test]
+fn resets_of_a_device_that_is_spelled_otherwise_count() {
+    let mut node = Node::new(limited());
+    assert_eq!(node.read(0, 0), None);
+    assert_eq!(node.read(2, 1), None);
+    node.snapshot.adapters[0].pnp.as_mut().unwrap().id = PnpId::new(r"pci\ven_10de\1&0");
+    assert_eq!(node.advance(2), None);
+    assert!(node.read(3, 3).is_some());
 }
 
 #[test]

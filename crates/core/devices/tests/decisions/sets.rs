@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use devices::report::device_events;
 use devices::{
     Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HeldDevices,
-    HostSnapshot, Luid, Moment, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason, Vendor,
-    WarningEffect,
+    HostSnapshot, Luid, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
+    Vendor, WarningEffect, plan, preferred_allocation,
 };
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, store, wddm, without_driver_files};
@@ -151,6 +152,34 @@ fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
     assert_eq!(health(&back), [(1001, Health::Healthy), (1003, Health::Healthy)]);
     let again = step(&catalog, Some(&back), vec![gpu(3, NVIDIA)], 200);
     assert_eq!(again.deadline(), Some(at(260)));
+}
+
+/// Windows compares the IDs of devices without case, so the kubelet may hold replicas of a device
+/// that is now spelled otherwise.
+#[test]
+fn a_device_that_is_spelled_otherwise_is_the_same_device() {
+    let catalog = catalog([wddm(2)]);
+    let mut respelled = gpu(1, NVIDIA);
+    respelled.pnp.as_mut().unwrap().id = PnpId::new(r"pci\ven_10de\1&0");
+    let before = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
+    let after = step(&catalog, Some(&before), vec![respelled], 1);
+    assert_eq!(health(&after), [(1001, Health::Healthy)]);
+    assert_eq!(device_events(&before, &after), []);
+    let before = before.resources[0].replicas().collect::<Vec<_>>();
+    let resource = &after.resources[0];
+    assert!(resource.replicas().eq(before.iter().cloned()));
+    assert!(resource.entry(&before[0].id.device).is_some());
+
+    let ids = Vec::from_iter(before.iter().map(|replica| replica.id.to_string()));
+    let spellings = [ids.clone(), vec![ids[0].to_lowercase(), ids[1].clone()]].concat();
+    let chosen = preferred_allocation(resource, &spellings, &[], 3).unwrap();
+    assert_eq!(chosen, ids, "each replica once, as the kubelet spells it");
+    let granted = plan(resource, [ids[0].as_str()], &after.host, &|_| true);
+    assert!(granted.is_ok(), "{granted:?}");
+
+    let removed = step(&catalog, Some(&after), vec![], 2);
+    let held = HeldDevices::of_replicas([("directx.microsoft.com/display", ids[0].as_str())]);
+    assert_eq!(health(&removed.reviewed(Some(&held), at(100))).len(), 1);
 }
 
 /// Each resource with its devices and the number of its replicas.
