@@ -459,4 +459,4 @@ mod reconfiguration_tests;
 #[cfg(test)]
 mod removal_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

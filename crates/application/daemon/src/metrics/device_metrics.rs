@@ -42,7 +42,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, scrape: &Scrape) -> fm
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     catalog::DEVICE_REPLICAS.encode_gauges(encoder, replicas)?;
-    let held = devices.iter().flat_map(Measured::held);
+    let held = once.iter().flat_map(|d| d.held());
     catalog::DEVICE_ALLOCATED.encode_gauges(encoder, held)?;
     encode_telemetry(encoder, &once)?;
     encode_pods(encoder, &scrape.holders)?;
@@ -100,10 +100,9 @@ fn encode_processes(
 /// The devices of all resources. A device has the same number in every resource.
 fn measured(scrape: &Scrape) -> Vec<Measured<'_>> {
     let holders: BTreeSet<&Holder> = scrape.holders.iter().collect();
-    let mut held: HashMap<&str, Vec<&Holder>> = HashMap::new();
+    let mut held: HashMap<&PnpId, Vec<&Holder>> = HashMap::new();
     for holder in holders {
-        let Some((device, _replica)) = holder.replica.rsplit_once('\\') else { continue };
-        held.entry(device).or_default().push(holder);
+        held.entry(&holder.replica.device).or_default().push(holder);
     }
     let telemetry = scrape.telemetry.as_ref().map(|(values, _age)| values);
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
@@ -114,7 +113,7 @@ fn measured(scrape: &Scrape) -> Vec<Measured<'_>> {
             let next = numbers.len();
             let number = *numbers.entry(&device.id).or_insert(next);
             let identity = identity(number, device, &scrape.host_name);
-            let holders = held.get(device.id.as_str()).cloned().unwrap_or_default();
+            let holders = held.get(&device.id).cloned().unwrap_or_default();
             devices.push(Measured {
                 entry,
                 resource: resource.spec.name.as_str(),
@@ -193,16 +192,17 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    /// A series for each container that holds replicas of this device in this resource.
+    /// A series for each container that holds replicas of this device, and the resource under
+    /// which it got them.
     fn held(&self) -> Vec<(Labels, f64)> {
-        let mut held: BTreeMap<Container<'_>, u32> = BTreeMap::new();
-        for holder in self.holders.iter().filter(|holder| holder.resource == self.resource) {
-            *held.entry(container(holder)).or_default() += 1;
+        let mut held: BTreeMap<(&str, Container<'_>), u32> = BTreeMap::new();
+        for holder in &self.holders {
+            *held.entry((&holder.resource, container(holder))).or_default() += 1;
         }
         held.into_iter()
-            .map(|((namespace, pod, container), count)| {
+            .map(|((resource, (namespace, pod, container)), count)| {
                 let holder = [
-                    ("resource", self.resource),
+                    ("resource", resource),
                     ("namespace", namespace),
                     ("pod", pod),
                     ("container", container),
