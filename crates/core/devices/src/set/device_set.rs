@@ -4,7 +4,7 @@
 //! Each set is computed from the previous set, the newest offer, the time and, when a grace period
 //! expires, the devices that containers hold; nothing here reads a clock.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +55,9 @@ pub struct ListedDevice {
     pub policy: Arc<ModelPolicy>,
     /// Health. A device that the newest offer does not contain is unhealthy.
     pub health: Health,
+    /// The number by which people know the device, from 0. It is the same in every resource and
+    /// stays while the device is listed.
+    pub number: usize,
     removal: Option<Removal>,
 }
 
@@ -124,10 +127,7 @@ impl DeviceSet {
                 _ => (skipped.luid, UnhealthyReason::Skipped),
             })
             .collect();
-        DeviceSet::of(offer, |spec| {
-            let before = previous.and_then(|set| set.resource(&spec.name));
-            before.map(|r| r.removed(&present, &skipped, now)).unwrap_or_default()
-        })
+        DeviceSet::of(previous, offer, |before| before.removed(&present, &skipped, now))
     }
 
     /// The set that follows this one when the policy changes. `offer` is what the
@@ -135,16 +135,20 @@ impl DeviceSet {
     /// contain was not removed from the host, so it has no grace period.
     #[must_use]
     pub fn reconfigured(&self, offer: Offer) -> DeviceSet {
-        DeviceSet::of(offer, |spec| {
-            let before = self.resource(&spec.name);
-            before.map(|r| r.still_removed().collect()).unwrap_or_default()
-        })
+        DeviceSet::of(Some(self), offer, |before| before.still_removed().collect())
     }
 
-    fn of(offer: Offer, removed: impl Fn(&ResourceSpec) -> Vec<ListedDevice>) -> DeviceSet {
+    /// The devices of the offer, and those that each resource of the previous set adds.
+    fn of(
+        previous: Option<&DeviceSet>,
+        offer: Offer,
+        removed: impl Fn(&ResourceDevices) -> Vec<ListedDevice>,
+    ) -> DeviceSet {
+        let mut numbers = Numbers::of(previous);
         let resources = offer.resources.into_iter().map(|resource| {
-            let removed = removed(&resource.spec);
-            Arc::new(ResourceDevices::new(resource, removed))
+            let before = previous.and_then(|set| set.resource(&resource.spec.name));
+            let removed = before.map(|before| removed(before)).unwrap_or_default();
+            Arc::new(ResourceDevices::new(resource, removed, &mut numbers))
         });
         let mut set = DeviceSet {
             resources: resources.collect(),
@@ -203,13 +207,47 @@ impl DeviceSet {
     }
 }
 
+/// The numbers of the devices of a set.
+struct Numbers {
+    by_id: HashMap<PnpId, usize>,
+    taken: HashSet<usize>,
+}
+
+impl Numbers {
+    fn of(set: Option<&DeviceSet>) -> Numbers {
+        let entries = set.into_iter().flat_map(DeviceSet::entries);
+        let by_id: HashMap<PnpId, usize> =
+            entries.map(|entry| (entry.device.id.clone(), entry.number)).collect();
+        let taken = by_id.values().copied().collect();
+        Numbers { by_id, taken }
+    }
+
+    /// The number of a device. A new device gets the lowest one that no other has.
+    fn get(&mut self, id: &PnpId) -> usize {
+        if let Some(number) = self.by_id.get(id) {
+            return *number;
+        }
+        let mut number = 0;
+        while !self.taken.insert(number) {
+            number += 1;
+        }
+        self.by_id.insert(id.clone(), number);
+        number
+    }
+}
+
 impl ResourceDevices {
-    fn new(offer: ResourceOffer, removed: Vec<ListedDevice>) -> ResourceDevices {
+    fn new(
+        offer: ResourceOffer,
+        removed: Vec<ListedDevice>,
+        numbers: &mut Numbers,
+    ) -> ResourceDevices {
         let mut entries: Vec<ListedDevice> = offer
             .devices
             .into_iter()
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
+                number: numbers.get(&device.id),
                 removal: None,
                 device,
                 policy,

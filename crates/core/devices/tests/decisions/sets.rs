@@ -182,6 +182,40 @@ fn a_device_that_is_spelled_otherwise_is_the_same_device() {
     assert_eq!(health(&removed.reviewed(Some(&held), at(100))).len(), 1);
 }
 
+/// The number of each device, by its LUID.
+fn numbers(set: &DeviceSet) -> Vec<(i64, usize)> {
+    set.entries().map(|entry| (entry.device.luid.0, entry.number)).collect()
+}
+
+/// Otherwise the number of a lost device would name a good one.
+#[test]
+fn a_device_keeps_its_number_while_it_is_listed() {
+    let catalog = catalog([wddm(1)]);
+    let all = step(&catalog, None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 0);
+    assert_eq!(numbers(&all), [(1001, 0), (1002, 1), (1003, 2)]);
+    let lost = step(&catalog, Some(&all), vec![gpu(2, NVIDIA), gpu(3, NVIDIA)], 10);
+    assert_eq!(numbers(&lost), [(1002, 1), (1003, 2), (1001, 0)]);
+    let back =
+        step(&catalog, Some(&lost), vec![gpu(2, NVIDIA), gpu(1, NVIDIA), gpu(3, NVIDIA)], 11);
+    assert_eq!(numbers(&back), [(1002, 1), (1001, 0), (1003, 2)]);
+
+    let new = step(&catalog, Some(&lost), vec![gpu(4, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 12);
+    assert_eq!(numbers(&new), [(1004, 3), (1002, 1), (1003, 2), (1001, 0)]);
+    let dropped = new.reviewed(None, at(70));
+    let seen = vec![gpu(4, NVIDIA), gpu(5, NVIDIA), gpu(3, NVIDIA)];
+    let reused = step(&catalog, Some(&dropped), seen, 71);
+    assert_eq!(numbers(&reused), [(1004, 3), (1005, 0), (1003, 2), (1002, 1)]);
+}
+
+#[test]
+fn a_device_has_one_number_whatever_the_configuration_calls_its_resource() {
+    let seen = || host(vec![gpu(1, NVIDIA), gpu(2, AMD)]);
+    let set = DeviceSet::next(None, catalog([wddm(1)]).offer(&seen()), at(0));
+    let rules = with_rules(1, &[("a/amd", Vendor::Amd), ("a/nvidia", Vendor::Nvidia)]);
+    let set = set.reconfigured(rules.offer(&seen()));
+    assert_eq!(numbers(&set), [(1002, 1), (1001, 0)]);
+}
+
 /// Each resource with its devices and the number of its replicas.
 fn resources(set: &DeviceSet) -> Vec<(&str, Vec<i64>, usize)> {
     let luids = |r: &ResourceDevices| r.entries().iter().map(|e| e.device.luid.0).collect();
