@@ -269,10 +269,10 @@ fn health(
         return Health::Unhealthy(UnhealthyReason::Cordoned(cordon.source));
     }
     match policy.unhealthy_after_resets {
-        Some(limit) if device.health.is_healthy() => {
-            limit.reached(&device.id, &snapshot.resets).map_or(Health::Healthy, |count| {
-                Health::Unhealthy(UnhealthyReason::Resets { count, minutes: limit.minutes.get() })
-            })
+        Some(limit)
+            if device.health.is_healthy() && limit.is_reached(&device.id, &snapshot.resets) =>
+        {
+            Health::Unhealthy(UnhealthyReason::Resets)
         }
         _ => device.health,
     }
