@@ -12,7 +12,7 @@
 //! Only the daemon that has the lock of the resource registers it.
 
 mod checks;
-mod reason;
+pub(crate) mod reason;
 
 use std::convert::Infallible;
 use std::io::ErrorKind;

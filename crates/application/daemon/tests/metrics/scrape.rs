@@ -103,7 +103,7 @@ fn text(config: &str, holders: &[Holder]) -> String {
     }];
     let mut state = ResourceReadiness::starting(resource);
     state.phase = Phase::Ready;
-    state.registrations = [("startup", 1)].into();
+    state.registrations.insert("startup", 1);
     let mut readiness = Readiness::default();
     readiness.resources.push(state);
     render(Scrape {
