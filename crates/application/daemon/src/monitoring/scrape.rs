@@ -126,7 +126,7 @@ mod tests {
         let replica = ReplicaId { device: id.clone(), number: 1 };
         let found = |resource: &str, replica: &str| {
             let holders = holders(&attribution(&[(resource, replica)]), &set);
-            Vec::from_iter(holders.into_iter().map(|holder| (holder.resource, holder.replica)))
+            holders.into_iter().map(|holder| (holder.resource, holder.replica)).collect::<Vec<_>>()
         };
         let of_device = replica.to_string();
         for resource in ["directx.microsoft.com/display", "example.com/earlier"] {

@@ -170,7 +170,7 @@ fn a_device_that_is_spelled_otherwise_is_the_same_device() {
     assert!(resource.replicas().eq(before.iter().cloned()));
     assert!(resource.entry(&before[0].id.device).is_some());
 
-    let ids = Vec::from_iter(before.iter().map(|replica| replica.id.to_string()));
+    let ids: Vec<String> = before.iter().map(|replica| replica.id.to_string()).collect();
     let spellings = [ids.clone(), vec![ids[0].to_lowercase(), ids[1].clone()]].concat();
     let chosen = preferred_allocation(resource, &spellings, &[], 3).unwrap();
     assert_eq!(chosen, ids, "each replica once, as the kubelet spells it");
