@@ -83,6 +83,16 @@ func TestAlerts(t *testing.T) {
 		{"a pod that has held a device for more than a day since its driver was replaced", "DirectXDriverOutdated", []string{
 			driver(`1.0.0.1`, `pod="a"`) + ` 1x9 stale`, driver(`1.0.0.2`, `pod="a"`) + ` _x10 1x1500`, held(`a`) + ` 1x1510`},
 			25 * time.Hour, ""},
+		{"a reset", "DirectXDeviceReset", []string{`directx_device_resets_total{` + first + `} 0x9 1x40`},
+			12 * time.Minute, `The driver of PCI\1 on n stopped responding and was reset`},
+		{"a reset that ends the pod", "DirectXDeviceReset", []string{
+			`directx_device_resets_total{` + first + `,pod="a"} 0x9 stale`, `directx_device_resets_total{` + first + `,pod="b"} _x10 1x40`},
+			12 * time.Minute, `The driver of PCI\1 on n stopped responding and was reset`},
+		{"a reset an hour ago", "DirectXDeviceReset", []string{`directx_device_resets_total{` + first + `} 0x9 1x90`}, 70 * time.Minute, ""},
+		{"resets before the plugin started", "DirectXDeviceReset", []string{`directx_device_resets_total{` + first + `} _x5 3x40`}, 12 * time.Minute, ""},
+		{"a driver that is started again and a pod that ends", "DirectXDeviceReset", []string{
+			`directx_device_resets_total{` + first + `,pod="a"} 3x9 stale`, `directx_device_resets_total{` + first + `} _x10 0x40`},
+			12 * time.Minute, ""},
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},
@@ -124,7 +134,11 @@ func firing(t *testing.T, rule rulefmt.RuleNode, data storage.Queryable, at time
 		return slices.Clone(vector), err
 	}
 	minutes := int(time.Duration(rule.For).Minutes())
-	found, err := query(t.Context(), fmt.Sprintf("count_over_time((%s)[%dm:1m]) > %d", rule.Expr.Value, minutes, minutes), at)
+	expr := rule.Expr.Value
+	if minutes > 0 {
+		expr = fmt.Sprintf("count_over_time((%s)[%dm:1m]) > %d", expr, minutes, minutes)
+	}
+	found, err := query(t.Context(), expr, at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::Readiness;
-use devices::{DeviceSet, Luid, Telemetry};
+use devices::{DeviceSet, Luid, ReplicaId, Telemetry};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -59,10 +59,10 @@ pub struct Scrape {
 /// A container that holds a replica.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Holder {
-    /// The resource.
+    /// The resource under which it was allocated, which may have another name now.
     pub resource: String,
-    /// The replica ID.
-    pub replica: String,
+    /// The replica.
+    pub replica: ReplicaId,
     /// The namespace of the pod.
     pub namespace: String,
     /// The name of the pod.

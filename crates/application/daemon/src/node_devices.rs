@@ -246,7 +246,9 @@ impl NodeDevices {
     /// Publishes the set that follows from resets of drivers, and from the age of earlier ones.
     fn apply_resets(&mut self, counters: &[(Luid, u64)]) {
         let now = self.now();
-        self.resets.record(&self.published.set(), counters, now);
+        for (device, resets) in self.resets.record(&self.published.set(), counters, now) {
+            tracing::warn!(%device, resets, "the driver of a device was reset");
+        }
         let before = std::mem::replace(&mut self.snapshot.resets, self.resets.at(now));
         if !(before.is_empty() && self.snapshot.resets.is_empty()) {
             self.advance();
@@ -459,4 +461,4 @@ mod reconfiguration_tests;
 #[cfg(test)]
 mod removal_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

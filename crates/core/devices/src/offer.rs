@@ -16,8 +16,8 @@ use crate::select::selection::{check_scope, select, supported};
 use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, CordonSource, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
-    HostSnapshot, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule, Sharing,
-    SkipReason, Skipped, UnhealthyReason, Visibility,
+    HostSnapshot, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
+    Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -196,7 +196,7 @@ impl Catalog {
         &self,
         device: &Device,
         platform: Platform,
-        locations: &HashMap<String, Vec<&PnpId>>,
+        locations: &HashMap<&LocationPath, Vec<&PnpId>>,
     ) -> Result<&CatalogModel, SkipReason> {
         let on_linux = platform == Platform::LinuxDxg;
         let Some(model) =
@@ -232,13 +232,13 @@ impl Catalog {
     }
 }
 
-/// The IDs of the devices at each location path, without case.
-fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<String, Vec<&PnpId>> {
-    let mut devices: HashMap<String, Vec<&PnpId>> = HashMap::new();
+/// The IDs of the devices at each location path.
+fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<&LocationPath, Vec<&PnpId>> {
+    let mut devices: HashMap<&LocationPath, Vec<&PnpId>> = HashMap::new();
     let hardware = snapshot.adapters.iter().filter(|adapter| adapter.hardware);
     for pnp in hardware.filter_map(|adapter| adapter.pnp.as_ref()) {
         if let Some(path) = pnp.location_paths.first() {
-            devices.entry(fold_case(path.as_str())).or_default().push(&pnp.id);
+            devices.entry(path).or_default().push(&pnp.id);
         }
     }
     devices
@@ -247,12 +247,11 @@ fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<String, Vec<&PnpId>> 
 /// Checks that the device has a location path, which no other device of the host has.
 fn check_location_path(
     device: &Device,
-    locations: &HashMap<String, Vec<&PnpId>>,
+    locations: &HashMap<&LocationPath, Vec<&PnpId>>,
 ) -> Result<(), SkipReason> {
     let path = device.location_path.as_ref().ok_or(SkipReason::NoLocationPath)?;
-    let own_id = fold_case(device.id.as_str());
-    let devices = locations.get(&fold_case(path.as_str())).into_iter().flatten();
-    match devices.copied().find(|id| fold_case(id.as_str()) != own_id) {
+    let devices = locations.get(path).into_iter().flatten();
+    match devices.copied().find(|id| **id != device.id) {
         Some(other) => Err(SkipReason::SameLocationPath(path.clone(), other.clone())),
         None => Ok(()),
     }
@@ -270,10 +269,10 @@ fn health(
         return Health::Unhealthy(UnhealthyReason::Cordoned(cordon.source));
     }
     match policy.unhealthy_after_resets {
-        Some(limit) if device.health.is_healthy() => {
-            limit.reached(&device.id, &snapshot.resets).map_or(Health::Healthy, |count| {
-                Health::Unhealthy(UnhealthyReason::Resets { count, minutes: limit.minutes.get() })
-            })
+        Some(limit)
+            if device.health.is_healthy() && limit.is_reached(&device.id, &snapshot.resets) =>
+        {
+            Health::Unhealthy(UnhealthyReason::Resets)
         }
         _ => device.health,
     }

@@ -5,7 +5,7 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid};
+use devices::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, PnpId};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;
@@ -102,8 +102,8 @@ pub fn listed_attributes<E>(report: &Result<KernelReport, E>) -> Option<Attribut
 /// The adapter of a device, for devices without `DEVPKEY_Gpu_Luid`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceKey {
-    /// The device instance ID, compared without case.
-    pub instance_id: String,
+    /// The device instance ID.
+    pub instance_id: PnpId,
     /// The adapter.
     pub luid: Luid,
     /// The index of the device in a linked adapter.
@@ -112,20 +112,20 @@ pub struct DeviceKey {
 
 /// The key of the device `instance_id`, if it belongs to an adapter.
 #[must_use]
-pub fn key_of<'a>(keys: &'a [DeviceKey], instance_id: &str) -> Option<&'a DeviceKey> {
-    keys.iter().find(|key| key.instance_id.eq_ignore_ascii_case(instance_id))
+pub fn key_of<'a>(keys: &'a [DeviceKey], instance_id: &PnpId) -> Option<&'a DeviceKey> {
+    keys.iter().find(|key| key.instance_id == *instance_id)
 }
 
 /// The device instance ID in the registry key of a device
 /// (`\Registry\Machine\System\CurrentControlSet\Enum\PCI\VEN_…\…`, with or without a subkey).
-fn instance_id(key: &str) -> Option<String> {
+fn instance_id(key: &str) -> Option<PnpId> {
     const ENUM: &str = r"\enum\";
     let start = key.to_ascii_lowercase().find(ENUM)? + ENUM.len();
     let mut parts = key[start..].split('\\').filter(|part| !part.is_empty());
     let enumerator = parts.next()?;
     let device = parts.next()?;
     let instance = parts.next()?;
-    Some(format!(r"{enumerator}\{device}\{instance}"))
+    Some(PnpId::new(format!(r"{enumerator}\{device}\{instance}")))
 }
 
 #[cfg(test)]
@@ -191,13 +191,13 @@ mod tests {
         ];
         let report = KernelReport { pnp_keys, ..KernelReport::default() };
         let key = |physical_index| DeviceKey {
-            instance_id: ID.to_owned(),
+            instance_id: PnpId::new(ID),
             luid: Luid(7),
             physical_index,
         };
         let keys: Vec<_> = report.device_keys(Luid(7)).collect();
         assert_eq!(keys, [key(0), key(2)]);
-        assert_eq!(key_of(&keys, &ID.to_lowercase()), Some(&key(0)));
-        assert_eq!(key_of(&keys, r"PCI\VEN_10DE&DEV_13F2\7"), None);
+        assert_eq!(key_of(&keys, &PnpId::new(ID.to_lowercase())), Some(&key(0)));
+        assert_eq!(key_of(&keys, &PnpId::new(r"PCI\VEN_10DE&DEV_13F2\7")), None);
     }
 }

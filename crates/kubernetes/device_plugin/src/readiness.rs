@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::registered_resource::reason::NewSocketReason;
 use crate::status::{Phase, ResourceStatus, StatusReport};
 
 /// What a plugin reports in its status in addition to the resources, by names that it chooses.
@@ -53,7 +54,7 @@ pub struct ResourceReadiness {
     /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
     pub pending: Option<String>,
     /// How many registrations a kubelet accepted, by cause. The causes are words such as
-    /// `startup` and `kubelet_replaced`.
+    /// `startup` and `kubelet_replaced`, and every cause is there from the start.
     pub registrations: BTreeMap<&'static str, u64>,
 }
 
@@ -66,7 +67,7 @@ impl ResourceReadiness {
             since: Instant::now(),
             last_error: String::new(),
             pending: None,
-            registrations: BTreeMap::new(),
+            registrations: NewSocketReason::ALL.map(|reason| (reason.as_str(), 0)).into(),
         }
     }
 

@@ -12,7 +12,7 @@
 //! Only the daemon that has the lock of the resource registers it.
 
 mod checks;
-mod reason;
+pub(crate) mod reason;
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -120,8 +120,7 @@ struct RegisteredResource<T: Transport> {
 struct Socket<T: Transport> {
     file: Arc<SocketFile<T>>,
     reason: NewSocketReason,
-    /// The kubelet's stream.
-    stream: watch::Sender<KubeletStream>,
+    service: Service,
     /// Whether a `Register` call with this socket failed although the kubelet may have registered
     /// it. Such a socket is never registered again.
     may_be_registered: bool,
@@ -181,11 +180,33 @@ impl<T: Transport> RegisteredResource<T> {
     /// Binds a socket that replaces the present one, which stays until that succeeds.
     async fn bind(&mut self, reason: NewSocketReason) -> watch::Receiver<KubeletStream> {
         loop {
-            let path = self.node.new_path(&self.resource.socket_prefix());
-            let error = match self.node.bind(path.clone()) {
+            match self.try_bind() {
                 Ok((file, listener)) => return self.serve_on(file, listener, reason),
-                Err(error) => error,
-            };
+                Err(text) if !self.has_stream() => self.wait_for_kubelet(Some(text)),
+                Err(_) => {}
+            }
+            sleep(UNSETTLED_CHECK_INTERVAL).await;
+        }
+    }
+
+    /// Binds a socket for the streams of the present one, whose file is gone. A socket that cannot
+    /// be bound is bound by a later check.
+    fn bind_beside_stream(&mut self) {
+        let Some(service) = self.socket.as_ref().map(|socket| socket.service.clone()) else {
+            return;
+        };
+        if let Ok((file, listener)) = self.try_bind() {
+            let file = self.listen(file, listener, service, NewSocketReason::SocketLost);
+            if let Some(socket) = &mut self.socket {
+                socket.file = file;
+            }
+        }
+    }
+
+    /// Binds a socket with a new name. The error is a text for administrators, and is logged.
+    fn try_bind(&mut self) -> Result<(SocketFile<T>, T::Listener), String> {
+        let path = self.node.new_path(&self.resource.socket_prefix());
+        self.node.bind(path.clone()).map_err(|error| {
             let directory = self.node.directory.display();
             let text = format!("cannot create a plugin socket in `{directory}`: {error}");
             if self.log_limiter.should_log(&text, Instant::now()) {
@@ -194,11 +215,8 @@ impl<T: Transport> RegisteredResource<T> {
                 let socket = path.display();
                 tracing::warn!(resource, %socket, %error, hint, "cannot listen on plugin socket");
             }
-            if !self.has_stream() {
-                self.wait_for_kubelet(Some(text));
-            }
-            sleep(UNSETTLED_CHECK_INTERVAL).await;
-        }
+            text
+        })
     }
 
     fn serve_on(
@@ -207,6 +225,35 @@ impl<T: Transport> RegisteredResource<T> {
         listener: T::Listener,
         reason: NewSocketReason,
     ) -> watch::Receiver<KubeletStream> {
+        let close = CancellationToken::new();
+        let (stream, followed) = watch::channel(KubeletStream::Unexpected);
+        let service = Service {
+            resource: Arc::clone(&self.resource),
+            close: close.clone(),
+            stream,
+            readiness: self.node.readiness.subscribe(),
+        };
+        let file = self.listen(file, listener, service.clone(), reason);
+        self.socket = Some(Socket {
+            file,
+            reason,
+            service,
+            may_be_registered: false,
+            _close: close.drop_guard(),
+        });
+        self.kubelet_may_hold_stream = false;
+        self.wait_for_kubelet(None);
+        followed
+    }
+
+    /// Serves a bound socket until the service is closed.
+    fn listen(
+        &mut self,
+        file: SocketFile<T>,
+        listener: T::Listener,
+        service: Service,
+        reason: NewSocketReason,
+    ) -> Arc<SocketFile<T>> {
         let resource = self.resource.name();
         let socket = file.path().display();
         let text = reason.as_str();
@@ -218,30 +265,13 @@ impl<T: Transport> RegisteredResource<T> {
             tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
         }
         let file = Arc::new(file);
-        let close = CancellationToken::new();
-        let (stream, followed) = watch::channel(KubeletStream::Unexpected);
-        let service = Service {
-            resource: Arc::clone(&self.resource),
-            close: close.clone(),
-            stream: stream.clone(),
-            readiness: self.node.readiness.subscribe(),
-        };
         let serving = server::serve(listener, service);
         let served = Arc::clone(&file);
         self.servers.spawn(async move {
             serving.await;
             drop(served);
         });
-        self.socket = Some(Socket {
-            file,
-            reason,
-            stream,
-            may_be_registered: false,
-            _close: close.drop_guard(),
-        });
-        self.kubelet_may_hold_stream = false;
-        self.wait_for_kubelet(None);
-        followed
+        file
     }
 
     /// Registers the socket and follows the kubelet's stream. Returns why the resource needs a new
@@ -288,7 +318,7 @@ impl<T: Transport> RegisteredResource<T> {
         let Some(socket) = self.socket.as_mut().filter(|socket| !socket.may_be_registered) else {
             return Err(NewSocketReason::RegistrationFailed);
         };
-        socket.stream.send_replace(KubeletStream::Expected);
+        socket.service.stream.send_replace(KubeletStream::Expected);
         let name = self.resource.name().to_owned();
         let file_name = socket.file.name();
         if self.kubelet.is_none_or(|known| !known.is_same_file(&kubelet)) {
@@ -329,7 +359,7 @@ impl<T: Transport> RegisteredResource<T> {
             socket.may_be_registered = error.may_have_registered();
             if !error.may_still_register() {
                 KubeletStream::change(
-                    &socket.stream,
+                    &socket.service.stream,
                     KubeletStream::Expected,
                     KubeletStream::Unexpected,
                 );
@@ -454,7 +484,7 @@ impl<T: Transport> RegisteredResource<T> {
 
     fn has_stream(&self) -> bool {
         use KubeletStream::{ListDelivered, Open};
-        let stream = self.socket.as_ref().map(|socket| *socket.stream.borrow());
+        let stream = self.socket.as_ref().map(|socket| *socket.service.stream.borrow());
         matches!(stream, Some(Open | ListDelivered))
     }
 

@@ -57,6 +57,7 @@ impl KubeletStream {
 }
 
 /// The services of one socket.
+#[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) resource: Arc<dyn Resource>,
     /// Ends the streams.

@@ -127,7 +127,7 @@ fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
         }
         None if keys.is_empty() => return None,
         None => {
-            let key = key_of(keys, &entry.instance_id().ok()?)?;
+            let key = key_of(keys, &PnpId::new(entry.instance_id().ok()?))?;
             (key.luid, key.physical_index)
         }
     };
@@ -263,14 +263,14 @@ mod tests {
         let list = setup.present().unwrap();
         let devices = list.devices().unwrap();
         let entry = devices.iter().find(|entry| luid(entry).is_none()).unwrap();
-        let instance_id = entry.instance_id().unwrap().to_lowercase();
+        let instance_id = PnpId::new(entry.instance_id().unwrap().to_lowercase());
         let key = DeviceKey { instance_id, luid: Luid(7), physical_index: 1 };
         let found = candidate(entry, std::slice::from_ref(&key)).unwrap();
         assert_eq!((found.luid, found.physical_index), (Luid(7), 1));
         let pnp = found.device.unwrap();
-        assert!(pnp.id.as_str().eq_ignore_ascii_case(&key.instance_id));
+        assert_eq!(pnp.id, key.instance_id);
 
-        let other = DeviceKey { instance_id: r"PCI\X\1".to_owned(), ..key };
+        let other = DeviceKey { instance_id: PnpId::new(r"PCI\X\1"), ..key };
         assert!(candidate(entry, &[other]).is_none() && candidate(entry, &[]).is_none());
     }
 }

@@ -47,8 +47,8 @@ fn pci_addresses(ids: &[&PnpId]) -> io::Result<Vec<(PnpId, PciAddress)>> {
     let list = setup.present()?;
     let mut addresses = Vec::new();
     for entry in list.devices()? {
-        let id = entry.instance_id()?;
-        if let Some(id) = ids.iter().find(|wanted| wanted.as_str().eq_ignore_ascii_case(&id))
+        let id = PnpId::new(entry.instance_id()?);
+        if let Some(id) = ids.iter().find(|wanted| ***wanted == id)
             && let Some(bus) = number(&entry, &DEVPKEY_Device_BusNumber)
             && let Some(address) = number(&entry, &DEVPKEY_Device_Address)
         {

@@ -88,10 +88,10 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         resource.entries().iter().map(|entry| (entry.device.luid, telemetry())).collect();
     let holder = |replica: devices::Replica| Holder {
         resource: name.clone(),
-        replica: replica.id.to_string(),
         namespace: "namespace".to_owned(),
         pod: format!("pod-of-{}", replica.id.device),
         pod_uid: Some(format!("uid-of-{}", replica.id.device)),
+        replica: replica.id,
         container: "container".to_owned(),
     };
     let holders: Vec<Holder> = resource.replicas().map(holder).collect();

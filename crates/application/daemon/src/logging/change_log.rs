@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device_plugin::pod_resources::Attribution;
 use devices::{
-    AdapterWarning, Device, DeviceSet, Health, ListedDevice, ResourceDevices, ResourceName,
+    AdapterWarning, Device, DeviceSet, Health, ListedDevice, ReplicaId, ResourceDevices,
     WarningEffect,
 };
 
@@ -47,7 +47,6 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
 
 /// A device whose driver was replaced.
 pub(crate) struct ReplacedDriver {
-    resource: ResourceName,
     before: Arc<Device>,
     now: Arc<Device>,
 }
@@ -61,7 +60,6 @@ pub(crate) fn replaced_drivers(before: &DeviceSet, after: &DeviceSet) -> Vec<Rep
             let Some(old) = old.entry(&entry.device.id) else { continue };
             if entry.device.has_other_driver(&old.device) {
                 replaced.push(ReplacedDriver {
-                    resource: resource.spec.name.clone(),
                     before: Arc::clone(&old.device),
                     now: Arc::clone(&entry.device),
                 });
@@ -89,12 +87,10 @@ impl ReplacedDriver {
 
     /// The pods that hold the device, each as `namespace/name`.
     fn pods(&self, holders: &Attribution) -> BTreeSet<String> {
-        let resource = self.resource.as_str();
-        let device = self.now.id.as_str();
         holders
             .iter()
-            .filter(|(name, replica, _)| {
-                *name == resource && replica.rsplit_once('\\').is_some_and(|(id, _)| id == device)
+            .filter(|(_, replica, _)| {
+                ReplicaId::parse(replica).is_some_and(|replica| replica.device == self.now.id)
             })
             .map(|(.., holder)| format!("{}/{}", holder.namespace, holder.pod))
             .collect()

@@ -4,10 +4,10 @@
 //! several containers share has no container among the labels of its metrics: their values
 //! belong to none of them. Who holds a replica is in `directx_device_allocated_replicas`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use devices::{Device, EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
+use devices::{EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
 use prometheus_client::encoding::DescriptorEncoder;
 use win32::container_processes::ContainerProcess;
 
@@ -42,7 +42,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, scrape: &Scrape) -> fm
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     catalog::DEVICE_REPLICAS.encode_gauges(encoder, replicas)?;
-    let held = devices.iter().flat_map(Measured::held);
+    let held = once.iter().flat_map(|d| d.held());
     catalog::DEVICE_ALLOCATED.encode_gauges(encoder, held)?;
     encode_telemetry(encoder, &once)?;
     encode_pods(encoder, &scrape.holders)?;
@@ -97,24 +97,21 @@ fn encode_processes(
     catalog::PROCESS_INFO.encode_gauges(encoder, processes.into_iter().map(|labels| (labels, 1.0)))
 }
 
-/// The devices of all resources. A device has the same number in every resource.
+/// The devices of all resources.
 fn measured(scrape: &Scrape) -> Vec<Measured<'_>> {
     let holders: BTreeSet<&Holder> = scrape.holders.iter().collect();
-    let mut held: HashMap<&str, Vec<&Holder>> = HashMap::new();
+    let mut held: HashMap<&PnpId, Vec<&Holder>> = HashMap::new();
     for holder in holders {
-        let Some((device, _replica)) = holder.replica.rsplit_once('\\') else { continue };
-        held.entry(device).or_default().push(holder);
+        held.entry(&holder.replica.device).or_default().push(holder);
     }
     let telemetry = scrape.telemetry.as_ref().map(|(values, _age)| values);
-    let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
+    let mut seen = HashSet::new();
     let mut devices = Vec::new();
     for resource in &scrape.devices.resources {
         for entry in resource.entries() {
             let device = &*entry.device;
-            let next = numbers.len();
-            let number = *numbers.entry(&device.id).or_insert(next);
-            let identity = identity(number, device, &scrape.host_name);
-            let holders = held.get(device.id.as_str()).cloned().unwrap_or_default();
+            let identity = identity(entry, &scrape.host_name);
+            let holders = held.get(&device.id).cloned().unwrap_or_default();
             devices.push(Measured {
                 entry,
                 resource: resource.spec.name.as_str(),
@@ -122,7 +119,7 @@ fn measured(scrape: &Scrape) -> Vec<Measured<'_>> {
                 labels: with(&identity, &holder_labels(&holders)),
                 identity,
                 holders,
-                repeated: number < next,
+                repeated: !seen.insert(&device.id),
                 telemetry: telemetry.and_then(|values| values.get(&device.luid)),
             });
         }
@@ -145,8 +142,9 @@ fn container(holder: &Holder) -> Container<'_> {
 }
 
 /// The labels that identify a device.
-fn identity(number: usize, device: &Device, host_name: &str) -> Labels {
-    let number = number.to_string();
+fn identity(entry: &ListedDevice, host_name: &str) -> Labels {
+    let device = &*entry.device;
+    let number = entry.number.to_string();
     // Windows names PCI devices by location path; the number of a bus can change.
     let location = device.location_path.as_ref().map_or("", |path| path.as_str());
     labels(&[
@@ -193,16 +191,17 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    /// A series for each container that holds replicas of this device in this resource.
+    /// A series for each container that holds replicas of this device, and the resource under
+    /// which it got them.
     fn held(&self) -> Vec<(Labels, f64)> {
-        let mut held: BTreeMap<Container<'_>, u32> = BTreeMap::new();
-        for holder in self.holders.iter().filter(|holder| holder.resource == self.resource) {
-            *held.entry(container(holder)).or_default() += 1;
+        let mut held: BTreeMap<(&str, Container<'_>), u32> = BTreeMap::new();
+        for holder in &self.holders {
+            *held.entry((&holder.resource, container(holder))).or_default() += 1;
         }
         held.into_iter()
-            .map(|((namespace, pod, container), count)| {
+            .map(|((resource, (namespace, pod, container)), count)| {
                 let holder = [
-                    ("resource", self.resource),
+                    ("resource", resource),
                     ("namespace", namespace),
                     ("pod", pod),
                     ("container", container),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
+use devices::{DeviceSet, PnpId, ReplicaId};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;
@@ -38,8 +39,7 @@ impl Sources {
     pub(crate) async fn text(&self) -> String {
         let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
-        let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
-        let holders = pods.as_deref().map(|pods| holders(pods, &own)).unwrap_or_default();
+        let holders = pods.as_deref().map(|pods| holders(pods, &devices)).unwrap_or_default();
         let containers = holders.iter().map(|holder| ContainerName {
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
@@ -79,17 +79,21 @@ impl Sources {
     }
 }
 
-/// The replicas of `own` resources that containers hold.
-fn holders(pods: &Attribution, own: &HashSet<&str>) -> Vec<Holder> {
+/// The replicas of the devices in `set` that containers hold. A container keeps a device that it
+/// got under the earlier name of a resource.
+fn holders(pods: &Attribution, set: &DeviceSet) -> Vec<Holder> {
+    let listed: HashSet<&PnpId> = set.entries().map(|entry| &entry.device.id).collect();
     pods.iter()
-        .filter(|(resource, ..)| own.contains(resource))
-        .map(|(resource, replica, holder)| Holder {
-            resource: resource.to_owned(),
-            replica: replica.to_owned(),
-            namespace: holder.namespace.clone(),
-            pod: holder.pod.clone(),
-            pod_uid: pods.pod_uid(holder).map(str::to_owned),
-            container: holder.container.clone(),
+        .filter_map(|(resource, replica, holder)| {
+            let replica = ReplicaId::parse(replica)?;
+            listed.contains(&replica.device).then(|| Holder {
+                resource: resource.to_owned(),
+                replica,
+                namespace: holder.namespace.clone(),
+                pod: holder.pod.clone(),
+                pod_uid: pods.pod_uid(holder).map(str::to_owned),
+                container: holder.container.clone(),
+            })
         })
         .collect()
 }
@@ -104,4 +108,32 @@ pub(crate) fn host_name() -> String {
             Some(name.trim().to_owned())
         })
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use devices::Moment;
+
+    use super::*;
+    use crate::node_devices::device_holders::attribution;
+    use crate::node_devices::tests::{catalog, two_gpus};
+
+    /// A container keeps the device that it got before the resource had another name.
+    #[test]
+    fn a_device_is_held_by_whoever_has_it_under_any_name() {
+        let set = DeviceSet::next(None, catalog().offer(&two_gpus()), Moment::default());
+        let id = &set.resources[0].entries()[0].device.id;
+        let replica = ReplicaId { device: id.clone(), number: 1 };
+        let found = |resource: &str, replica: &str| {
+            let holders = holders(&attribution(&[(resource, replica)]), &set);
+            holders.into_iter().map(|holder| (holder.resource, holder.replica)).collect::<Vec<_>>()
+        };
+        let of_device = replica.to_string();
+        for resource in ["directx.microsoft.com/display", "example.com/earlier"] {
+            assert_eq!(found(resource, &of_device), [(resource.to_owned(), replica.clone())]);
+        }
+        for other in ["GPU-1", r"PCI\VEN_1002\1\0"] {
+            assert_eq!(found("example.com/gpu", other), []);
+        }
+    }
 }

@@ -81,7 +81,8 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
     assert!(text.contains(OLD) && text.contains(NEW) && text.contains("hint="), "{text}");
 }
 
-/// The kubelet's answer has other resources, too.
+/// A pod that got the device under an earlier name of the resource holds it, too. The kubelet's
+/// answer has devices of other plugins as well.
 #[tokio::test]
 async fn the_log_names_the_pods_that_hold_a_device_whose_driver_was_replaced() {
     let replicas = replicas();
@@ -89,8 +90,8 @@ async fn the_log_names_the_pods_that_hold_a_device_whose_driver_was_replaced() {
     for (resource, replica, pod, container) in [
         ("directx.microsoft.com/display", replicas[0].clone(), "render", "main"),
         ("directx.microsoft.com/display", replicas[0].replace(r"\0", r"\1"), "render", "side"),
-        ("directx.microsoft.com/display", replicas[0].replace(r"\0", r"\2"), "encode", "main"),
-        ("example.com/other", replicas[1].clone(), "other", "main"),
+        ("example.com/earlier", replicas[0].replace(r"\0", r"\2"), "encode", "main"),
+        ("example.com/other", "GPU-1".to_owned(), "other", "main"),
     ] {
         let [namespace, pod, container] = ["team", pod, container].map(str::to_owned);
         held.insert(resource, replica, Arc::new(Holder { namespace, pod, container }));

@@ -297,6 +297,7 @@ fn reasons(devices: &NodeDevices) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configured_time() {
+    let log = Log::start();
     let mut devices = node("unhealthyAfterResets: {count: 2, minutes: 5}");
     let gpus: Vec<Luid> = devices.set().luids().into_iter().collect();
     let counters = |first| [(gpus[0], first), (gpus[1], 7)];
@@ -305,14 +306,20 @@ async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configure
     assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
     devices.apply_resets(&counters(5));
     let unhealthy = reasons(&devices);
-    assert!(unhealthy[0].contains("Resets") && unhealthy[1] == "Healthy", "{unhealthy:?}");
+    assert_eq!(unhealthy, ["Unhealthy(Resets)", "Healthy"]);
+    devices.apply_resets(&counters(8));
+    assert_eq!(reasons(&devices), unhealthy);
+    let text = log.text();
+    assert_eq!(text.matches("device is unhealthy").count(), 1, "{text}");
+    assert_eq!(text.matches("the driver of a device was reset").count(), 3, "{text}");
+    assert!(text.contains("resets=3"), "{text}");
     // A new snapshot of the host does not forget the resets.
     let snapshot = devices.snapshot.clone();
     let read = Read { cause: Cause::Safety, result: Ok(snapshot), duration: Duration::ZERO };
     devices.apply_read(read).unwrap();
     assert_eq!(reasons(&devices), unhealthy);
     tokio::time::advance(Duration::from_mins(5)).await;
-    devices.apply_resets(&counters(5));
+    devices.apply_resets(&counters(8));
     assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
 }
 

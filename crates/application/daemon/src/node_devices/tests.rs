@@ -108,7 +108,7 @@ async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
     NodeDevices::start_within(Duration::from_millis(20), catalog(), sources(access)).await.unwrap()
 }
 
-pub(super) fn two_gpus() -> HostSnapshot {
+pub(crate) fn two_gpus() -> HostSnapshot {
     let text = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
     config::inventory::parse("aws-t4-two.yaml", text).unwrap()
 }
@@ -119,7 +119,7 @@ pub(super) fn one_gpu() -> HostSnapshot {
     snapshot
 }
 
-fn catalog() -> Catalog {
+pub(crate) fn catalog() -> Catalog {
     let flags = config::Flags::default();
     Catalog::new(config::load(&flags, &config::EmptyEnvironment).unwrap().policy)
 }

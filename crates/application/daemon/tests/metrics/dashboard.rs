@@ -81,6 +81,16 @@ fn every_metric_and_label_of_the_dashboard_exists() {
 }
 
 #[test]
+fn every_panel_shows_only_the_chosen_nodes() {
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
+        let expression = target["expr"].as_str().unwrap();
+        assert!(expression.contains(r#"~"$node""#), "{expression}");
+    }
+}
+
+#[test]
 fn every_label_of_a_legend_is_in_the_expression_or_the_metric() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

@@ -10,7 +10,7 @@ use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, Scrape, render};
 use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
 use devices::{
-    Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
+    Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, ReplicaId, Telemetry,
 };
 use win32::container_processes::{ContainerName, ContainerProcess};
 
@@ -71,7 +71,7 @@ fn telemetry() -> Telemetry {
 fn holder(replica: &str, pod: &str) -> Holder {
     Holder {
         resource: "directx.microsoft.com/display".to_owned(),
-        replica: replica.to_owned(),
+        replica: ReplicaId::parse(replica).unwrap(),
         namespace: "team-a".to_owned(),
         pod: pod.to_owned(),
         pod_uid: Some(format!("uid-of-{pod}")),
@@ -103,7 +103,7 @@ fn text(config: &str, holders: &[Holder]) -> String {
     }];
     let mut state = ResourceReadiness::starting(resource);
     state.phase = Phase::Ready;
-    state.registrations = [("startup", 1)].into();
+    state.registrations.insert("startup", 1);
     let mut readiness = Readiness::default();
     readiness.resources.push(state);
     render(Scrape {
@@ -175,8 +175,7 @@ fn a_shared_device_belongs_to_no_single_container() {
     let allocated = series(&alone, "directx_device_allocated_replicas");
     assert!(allocated.len() == 1 && allocated[0].ends_with("} 2.0"), "{allocated:?}");
 
-    let shared =
-        [holder(&replica(0), "one"), holder(&replica(2), "two"), holder("nonsense", "three")];
+    let shared = [holder(&replica(0), "one"), holder(&replica(2), "two")];
     let shared = text(config, &shared);
     let temperature = series(&shared, "directx_device_temperature_celsius");
     assert!(temperature.len() == 1 && temperature[0].contains(r#"pod="""#), "{temperature:?}");
@@ -187,10 +186,27 @@ fn a_shared_device_belongs_to_no_single_container() {
     );
 }
 
+/// After `renameShared` was switched on, the resource has another name.
+#[test]
+fn a_device_that_was_allocated_under_an_earlier_name_belongs_to_both_pods() {
+    let earlier =
+        Holder { resource: "a/earlier".to_owned(), ..holder(&format!(r"{FIRST}\1"), "b") };
+    let text = text("multitenancy: 4", &[earlier, holder(&format!(r"{FIRST}\0"), "new")]);
+    let info = series(&text, "directx_device_info");
+    assert!(info[0].contains(r#"pod="",container="""#), "{info:?}");
+    let allocated = series(&text, "directx_device_allocated_replicas");
+    let held = |resource: &str, pod: &str| {
+        let labels = format!(r#"resource="{resource}",namespace="team-a",pod="{pod}""#);
+        allocated.iter().filter(|series| series.contains(&labels)).count()
+    };
+    assert_eq!(held("a/earlier", "b"), 1, "{allocated:?}");
+    assert_eq!(held("directx.microsoft.com/display", "new"), 1, "{allocated:?}");
+}
+
 #[test]
 fn text_from_elsewhere_is_escaped() {
-    let hostile =
-        Holder { pod: "a\"b\\c\nd".to_owned(), replica: format!(r"{SECOND}\0"), ..holder("", "") };
+    let replica = format!(r"{SECOND}\0");
+    let hostile = Holder { pod: "a\"b\\c\nd".to_owned(), ..holder(&replica, "") };
     let text = text("", &[hostile]);
     assert!(text.contains(r#"pod="a\"b\\c\nd""#), "{text}");
     assert!(text.contains(&SECOND.replace('\\', r"\\")), "{text}");

@@ -36,7 +36,7 @@ pub(crate) struct InventoryFile {
 
 impl InventoryFile {
     /// Checks what no single value shows: that a recording is complete, and that no two adapters
-    /// have one LUID, nor one instance ID, which Windows compares without case.
+    /// have one LUID, nor one instance ID.
     pub(crate) fn validate(&self, name: &str) -> Result<(), ReadError> {
         if self.recorded_by.is_some() && self.complete != Some(true) {
             let what = "the inventory is cut off: its last line `complete: true` is missing";
@@ -50,10 +50,9 @@ impl InventoryFile {
             let place = Place::of(name, adapter, format!("adapters[{n}].luid"));
             once(&mut luids, luid, &place, || format!("LUID {luid}"))?;
             if let Some(pnp) = &adapter.value.pnp {
-                let id = pnp.id.as_str();
                 let place = Place::of(name, adapter, format!("adapters[{n}].pnp.id"));
-                let folded: String = id.chars().flat_map(char::to_uppercase).collect();
-                once(&mut ids, folded, &place, || format!("PnP instance id {id:?}"))?;
+                let what = || format!("PnP instance id {:?}", pnp.id.as_str());
+                once(&mut ids, &pnp.id, &place, what)?;
             }
         }
         Ok(())

@@ -27,20 +27,22 @@ pub fn preferred_allocation(
     must_include: &[String],
     size: usize,
 ) -> Result<Vec<String>, ReplicaError> {
-    let mut seen: HashSet<&String> = must_include.iter().collect();
+    let mut seen = HashSet::new();
     let mut devices = candidates(resource);
+    let mut counts = Counts::new(devices.len());
+    for id in must_include {
+        let replica = resource.locate(id)?;
+        seen.insert((replica.device_index, replica.number));
+        counts.choose(&mut devices[replica.device_index]);
+    }
     for id in available {
         let replica = resource.locate(id)?;
-        if seen.insert(id) {
+        if seen.insert((replica.device_index, replica.number)) {
             devices[replica.device_index].free.push((replica.number, id));
         }
     }
     for device in &mut devices {
         device.free.sort_unstable_by_key(|replica| Reverse(*replica));
-    }
-    let mut counts = Counts::new(devices.len());
-    for id in must_include {
-        counts.choose(&mut devices[resource.locate(id)?.device_index]);
     }
     let mut chosen = must_include.to_vec();
     if chosen.is_empty() {

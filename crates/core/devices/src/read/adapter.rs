@@ -33,7 +33,6 @@ impl fmt::Display for Luid {
 
 string_id! {
     /// A `PnP` device instance ID such as `PCI\VEN_10DE&DEV_1EB8…\3&13C0B0C5&1&D8`.
-    /// Windows compares these case-insensitively.
     PnpId
 }
 string_id! {
@@ -328,6 +327,8 @@ fn fold_path(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -346,6 +347,20 @@ mod tests {
         assert_eq!(files.contains("B026261/amfrt64.dll"), Some(true));
         assert_eq!(files.contains("amfrt64.dll"), Some(false));
         assert_eq!(StoreFiles::OnDisk.contains("x"), None);
+    }
+
+    /// Sorting, sets and maps agree about which IDs are equal.
+    #[test]
+    fn an_id_is_compared_without_case_and_keeps_its_spelling() {
+        let [upper, lower, other] = [r"PCI\VEN_10DE\É", r"pci\ven_10de\é", r"pci\ven_1002\É"];
+        let [upper, lower, other] = [upper, lower, other].map(PnpId::new);
+        assert_eq!(upper, lower);
+        assert_ne!(upper, other);
+        assert!(other < upper && other < lower);
+        assert_eq!(lower.to_string(), r"pci\ven_10de\é");
+        let all = || [upper.clone(), lower.clone(), other.clone()];
+        assert_eq!(BTreeSet::from(all()).len(), 2);
+        assert_eq!(HashSet::from(all()).len(), 2);
     }
 
     proptest! {

@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::read::replica_id::split;
-use crate::text::case_folding::fold_case;
-use crate::text::text_newtype::text;
-use crate::{LocationPath, ParseError, PnpId};
+use crate::text::text_newtype::{caseless, text};
+use crate::{LocationPath, ParseError, PnpId, ReplicaId};
 
 /// The annotation of a node that takes devices out of service, as [`DeviceName::list`] reads it.
 pub const CORDON_ANNOTATION: &str = "directx.microsoft.com/cordoned-devices";
 
 /// Names a device: its `PnP` instance ID, its location path, or the kubelet's ID of one of its
 /// replicas. Compared without case.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub struct DeviceName(String);
 
 text!(DeviceName);
+caseless!(DeviceName);
 
 impl DeviceName {
     /// The names in a text, sorted, each once. Commas or line breaks separate them; an ID of a
@@ -29,11 +28,9 @@ impl DeviceName {
     }
 
     pub(crate) fn names(&self, id: &PnpId, location_path: Option<&LocationPath>) -> bool {
-        let name = fold_case(&self.0);
-        let id = fold_case(id.as_str());
-        name == id
-            || split(&name).is_some_and(|(device, _)| device == id)
-            || location_path.is_some_and(|path| fold_case(path.as_str()) == name)
+        *id == PnpId::new(self.as_str())
+            || ReplicaId::parse(self.as_str()).is_some_and(|replica| replica.device == *id)
+            || location_path.is_some_and(|path| *path == LocationPath::new(self.as_str()))
     }
 }
 

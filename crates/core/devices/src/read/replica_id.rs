@@ -21,14 +21,16 @@ impl fmt::Display for ReplicaId {
     }
 }
 
-/// Splits a replica ID at its last backslash. Accepts only the spelling that [`ReplicaId`]
-/// prints, so that two different texts never name the same replica.
-pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
-    let (device, number) = text.rsplit_once('\\')?;
-    if device.is_empty() || (number.len() > 1 && number.starts_with('0')) {
-        return None;
+impl ReplicaId {
+    /// Splits a replica ID at its last backslash. `None` if no replica ID prints as this text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<ReplicaId> {
+        let (device, number) = text.rsplit_once('\\')?;
+        if device.is_empty() || (number.len() > 1 && number.starts_with('0')) {
+            return None;
+        }
+        Some(ReplicaId { device: PnpId::new(device), number: parse_decimal(number)? })
     }
-    Some((device, parse_decimal(number)?))
 }
 
 #[cfg(test)]
@@ -40,11 +42,12 @@ mod tests {
     #[test]
     fn only_the_printed_spelling_is_accepted() {
         let id = r"PCI\VEN_10DE\3&13C0B0C5&1&D8\12";
-        assert_eq!(split(id), Some((r"PCI\VEN_10DE\3&13C0B0C5&1&D8", 12)));
+        let device = PnpId::new(r"PCI\VEN_10DE\3&13C0B0C5&1&D8");
+        assert_eq!(ReplicaId::parse(id), Some(ReplicaId { device, number: 12 }));
         for bad in
             ["", "x", r"x\", r"\1", r"x\-1", r"x\+1", r"x\01", r"x\1 ", r"x\4294967296", r"x\a"]
         {
-            assert_eq!(split(bad), None, "{bad}");
+            assert_eq!(ReplicaId::parse(bad), None, "{bad}");
         }
     }
 
@@ -52,14 +55,14 @@ mod tests {
         #[test]
         fn ids_round_trip(device in r"\PC{1,40}", number: u32) {
             let replica = ReplicaId { device: PnpId::new(&*device), number };
-            let text = replica.to_string();
-            prop_assert_eq!(split(&text), Some((&*device, number)));
+            let parsed = ReplicaId::parse(&replica.to_string()).unwrap();
+            prop_assert_eq!(parsed.to_string(), replica.to_string());
+            prop_assert_eq!(parsed, replica);
         }
 
         #[test]
         fn parsing_never_panics_and_is_exact(text in r"\PC*") {
-            if let Some((device, number)) = split(&text) {
-                let replica = ReplicaId { device: PnpId::new(device), number };
+            if let Some(replica) = ReplicaId::parse(&text) {
                 prop_assert_eq!(replica.to_string(), text);
             }
         }

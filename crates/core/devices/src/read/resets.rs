@@ -24,13 +24,13 @@ impl ResetLimit {
         Duration::from_mins(self.minutes.get().into())
     }
 
-    /// The resets of a device that count, if they reach the limit.
-    pub(crate) fn reached(self, device: &PnpId, resets: &[DeviceResets]) -> Option<u32> {
+    /// Whether the resets of a device that count reach the limit.
+    pub(crate) fn is_reached(self, device: &PnpId, resets: &[DeviceResets]) -> bool {
         let count = resets
             .iter()
             .filter(|resets| resets.device == *device && resets.age < self.window())
             .fold(0_u32, |count, resets| count.saturating_add(resets.count));
-        (count >= self.count.get()).then_some(count)
+        count >= self.count.get()
     }
 }
 

@@ -24,7 +24,8 @@ impl Health {
     }
 }
 
-/// Why a device is unhealthy.
+/// Why a device is unhealthy. It contains no measurement, such as a number of resets: a change of
+/// the reason is an Event and another time series.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum UnhealthyReason {
     /// The `PnP` manager reports a problem code (Microsoft's "Device Manager error
@@ -46,18 +47,9 @@ pub enum UnhealthyReason {
     /// An administrator took the device out of service.
     #[error("cordoned: taken out of service by {0}")]
     Cordoned(CordonSource),
-    /// The driver was reset this often within this many minutes.
-    #[error(
-        "the driver was reset {count} {} within {minutes} {}",
-        if *count == 1 { "time" } else { "times" },
-        if *minutes == 1 { "minute" } else { "minutes" },
-    )]
-    Resets {
-        /// The number of resets.
-        count: u32,
-        /// The minutes of the limit.
-        minutes: u32,
-    },
+    /// The driver was reset too often.
+    #[error("the driver was reset as often as unhealthyAfterResets says")]
+    Resets,
 }
 
 /// One DirectX device.

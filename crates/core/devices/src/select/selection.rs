@@ -9,7 +9,6 @@ use std::collections::hash_map::Entry;
 use strum::{Display, EnumString, FromRepr};
 
 use crate::ParseError;
-use crate::text::case_folding::fold_case;
 use crate::{
     Adapter, Device, DriverModel, HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpId,
     RejectedValue, Vendor, WarningEffect,
@@ -269,14 +268,14 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
 /// `seen` contains the `PnP` devices of the earlier adapters.
 fn identify(
     adapter: &Adapter,
-    seen: &mut HashMap<String, Luid>,
+    seen: &mut HashMap<PnpId, Luid>,
     host: &HostFacts,
 ) -> Result<Device, SkipReason> {
     if !adapter.hardware {
         return Err(SkipReason::Software);
     }
     let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
-    match seen.entry(fold_case(pnp.id.as_str())) {
+    match seen.entry(pnp.id.clone()) {
         Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
         Entry::Vacant(new) => new.insert(adapter.luid),
     };

@@ -4,12 +4,10 @@
 //! Each set is computed from the previous set, the newest offer, the time and, when a grace period
 //! expires, the devices that containers hold; nothing here reads a clock.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::read::replica_id::split;
-use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ReplicaId,
     ResourceName, ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, UnhealthyReason,
@@ -44,8 +42,8 @@ pub struct ResourceDevices {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
     entries: Vec<ListedDevice>,
-    /// Device instance ID, as spelled in replica IDs → index in `entries`.
-    index_by_id: HashMap<String, usize>,
+    /// Device instance ID → index in `entries`.
+    index_by_id: HashMap<PnpId, usize>,
 }
 
 /// One device of a resource.
@@ -57,6 +55,9 @@ pub struct ListedDevice {
     pub policy: Arc<ModelPolicy>,
     /// Health. A device that the newest offer does not contain is unhealthy.
     pub health: Health,
+    /// The number by which people know the device, from 0. It is the same in every resource and
+    /// stays while the device is listed.
+    pub number: usize,
     removal: Option<Removal>,
 }
 
@@ -112,11 +113,11 @@ impl DeviceSet {
     /// stay until a [review](DeviceSet::reviewed) drops them.
     #[must_use]
     pub fn next(previous: Option<&DeviceSet>, offer: Offer, now: Moment) -> DeviceSet {
-        let present: BTreeSet<String> = offer
+        let present: BTreeSet<PnpId> = offer
             .resources
             .iter()
             .flat_map(|r| &r.devices)
-            .map(|(device, _)| fold_case(device.id.as_str()))
+            .map(|(device, _)| device.id.clone())
             .collect();
         let skipped: HashMap<Luid, UnhealthyReason> = offer
             .skipped
@@ -126,10 +127,7 @@ impl DeviceSet {
                 _ => (skipped.luid, UnhealthyReason::Skipped),
             })
             .collect();
-        DeviceSet::of(offer, |spec| {
-            let before = previous.and_then(|set| set.resource(&spec.name));
-            before.map(|r| r.removed(&present, &skipped, now)).unwrap_or_default()
-        })
+        DeviceSet::of(previous, offer, |before| before.removed(&present, &skipped, now))
     }
 
     /// The set that follows this one when the policy changes. `offer` is what the
@@ -137,16 +135,20 @@ impl DeviceSet {
     /// contain was not removed from the host, so it has no grace period.
     #[must_use]
     pub fn reconfigured(&self, offer: Offer) -> DeviceSet {
-        DeviceSet::of(offer, |spec| {
-            let before = self.resource(&spec.name);
-            before.map(|r| r.still_removed().collect()).unwrap_or_default()
-        })
+        DeviceSet::of(Some(self), offer, |before| before.still_removed().collect())
     }
 
-    fn of(offer: Offer, removed: impl Fn(&ResourceSpec) -> Vec<ListedDevice>) -> DeviceSet {
+    /// The devices of the offer, and those that each resource of the previous set adds.
+    fn of(
+        previous: Option<&DeviceSet>,
+        offer: Offer,
+        removed: impl Fn(&ResourceDevices) -> Vec<ListedDevice>,
+    ) -> DeviceSet {
+        let mut numbers = Numbers::of(previous);
         let resources = offer.resources.into_iter().map(|resource| {
-            let removed = removed(&resource.spec);
-            Arc::new(ResourceDevices::new(resource, removed))
+            let before = previous.and_then(|set| set.resource(&resource.spec.name));
+            let removed = before.map(|before| removed(before)).unwrap_or_default();
+            Arc::new(ResourceDevices::new(resource, removed, &mut numbers))
         });
         let mut set = DeviceSet {
             resources: resources.collect(),
@@ -205,13 +207,47 @@ impl DeviceSet {
     }
 }
 
+/// The numbers of the devices of a set.
+struct Numbers {
+    by_id: HashMap<PnpId, usize>,
+    taken: HashSet<usize>,
+}
+
+impl Numbers {
+    fn of(set: Option<&DeviceSet>) -> Numbers {
+        let entries = set.into_iter().flat_map(DeviceSet::entries);
+        let by_id: HashMap<PnpId, usize> =
+            entries.map(|entry| (entry.device.id.clone(), entry.number)).collect();
+        let taken = by_id.values().copied().collect();
+        Numbers { by_id, taken }
+    }
+
+    /// The number of a device. A new device gets the lowest one that no other has.
+    fn get(&mut self, id: &PnpId) -> usize {
+        if let Some(number) = self.by_id.get(id) {
+            return *number;
+        }
+        let mut number = 0;
+        while !self.taken.insert(number) {
+            number += 1;
+        }
+        self.by_id.insert(id.clone(), number);
+        number
+    }
+}
+
 impl ResourceDevices {
-    fn new(offer: ResourceOffer, removed: Vec<ListedDevice>) -> ResourceDevices {
+    fn new(
+        offer: ResourceOffer,
+        removed: Vec<ListedDevice>,
+        numbers: &mut Numbers,
+    ) -> ResourceDevices {
         let mut entries: Vec<ListedDevice> = offer
             .devices
             .into_iter()
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
+                number: numbers.get(&device.id),
                 removal: None,
                 device,
                 policy,
@@ -223,7 +259,7 @@ impl ResourceDevices {
 
     fn with(spec: Arc<ResourceSpec>, entries: Vec<ListedDevice>) -> ResourceDevices {
         let ids = entries.iter().enumerate();
-        let index_by_id = ids.map(|(n, entry)| (entry.device.id.as_str().to_owned(), n)).collect();
+        let index_by_id = ids.map(|(n, entry)| (entry.device.id.clone(), n)).collect();
         ResourceDevices { spec, entries, index_by_id }
     }
 
@@ -231,13 +267,13 @@ impl ResourceDevices {
     /// `skipped`.
     fn removed(
         &self,
-        present: &BTreeSet<String>,
+        present: &BTreeSet<PnpId>,
         skipped: &HashMap<Luid, UnhealthyReason>,
         now: Moment,
     ) -> Vec<ListedDevice> {
         let mut removed = Vec::new();
         for entry in &self.entries {
-            if present.contains(&fold_case(entry.device.id.as_str())) {
+            if present.contains(&entry.device.id) {
                 continue;
             }
             let reason = skipped.get(&entry.device.luid).copied();
@@ -295,7 +331,7 @@ impl ResourceDevices {
     /// The device with this ID.
     #[must_use]
     pub fn entry(&self, id: &PnpId) -> Option<&ListedDevice> {
-        self.index_by_id.get(id.as_str()).map(|&n| &self.entries[n])
+        self.index_by_id.get(id).map(|&n| &self.entries[n])
     }
 
     /// Its replicas, device by device.
@@ -311,8 +347,9 @@ impl ResourceDevices {
 
     /// Finds the replica with this ID, whether its device is healthy or not.
     pub(crate) fn locate(&self, id: &str) -> Result<LocatedReplica<'_>, ReplicaError> {
-        let (device, number) = split(id).ok_or_else(|| ReplicaError::Malformed(id.to_owned()))?;
-        let Some(&device_index) = self.index_by_id.get(device) else {
+        let ReplicaId { device, number } =
+            ReplicaId::parse(id).ok_or_else(|| ReplicaError::Malformed(id.to_owned()))?;
+        let Some(&device_index) = self.index_by_id.get(&device) else {
             return Err(ReplicaError::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
         };
         let replicas = self.spec.sharing.replicas.get();

@@ -14,10 +14,17 @@ pub struct ResetHistory {
 
 impl ResetHistory {
     /// Compares the reset counters of adapters, as [`Telemetry`](crate::Telemetry) has them, with
-    /// those before. A device of `set` without a counter keeps the last one.
-    pub fn record(&mut self, set: &DeviceSet, counters: &[(Luid, u64)], now: Moment) {
+    /// those before. A device of `set` without a counter keeps the last one. Returns the devices
+    /// that were reset, and how often.
+    pub fn record(
+        &mut self,
+        set: &DeviceSet,
+        counters: &[(Luid, u64)],
+        now: Moment,
+    ) -> Vec<(PnpId, u32)> {
         let longest = Duration::from_mins(MAX_RESET_MINUTES.into());
         self.noticed.retain(|(_, _, at)| now.0.saturating_sub(at.0) < longest);
+        let mut new = Vec::new();
         for entry in set.entries() {
             let id = &entry.device.id;
             let luid = entry.device.luid;
@@ -33,9 +40,11 @@ impl ResetHistory {
                 Some(_) => counter,
             };
             if resets > 0 {
-                self.noticed.push((id.clone(), u32::try_from(resets).unwrap_or(u32::MAX), now));
+                new.push((id.clone(), u32::try_from(resets).unwrap_or(u32::MAX)));
             }
         }
+        self.noticed.extend(new.iter().map(|(id, resets)| (id.clone(), *resets, now)));
+        new
     }
 
     /// The resets with their age, for [`HostSnapshot::resets`](crate::HostSnapshot::resets).

@@ -9,5 +9,10 @@ pub(crate) fn fold_case(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_uppercase();
     }
-    text.chars().flat_map(char::to_uppercase).collect()
+    folded_chars(text).collect()
+}
+
+/// The characters of [`fold_case`].
+pub(crate) fn folded_chars(text: &str) -> impl Iterator<Item = char> {
+    text.chars().flat_map(char::to_uppercase)
 }

@@ -3,8 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use devices::report::{EventReason, device_events};
 use devices::{
-    Catalog, DeviceSet, Health, HostSnapshot, Luid, ModelPolicy, Moment, ResetHistory, ResetLimit,
+    Catalog, DeviceSet, Health, HostSnapshot, Luid, ModelPolicy, Moment, PnpId, ResetHistory,
+    ResetLimit,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, wddm};
@@ -61,15 +63,35 @@ fn a_device_is_unhealthy_while_enough_resets_are_recent() {
     assert_eq!(node.read(5, 0), None, "resets before the start are not dated");
     assert_eq!(node.read(6, 1), None);
     assert_eq!(node.read(7, 4), None);
-    let reason = "the driver was reset 3 times within 10 minutes";
+    let reason = "the driver was reset as often as unhealthyAfterResets says";
     assert_eq!(node.read(8, 5).as_deref(), Some(reason));
     assert_eq!(node.advance(10).as_deref(), Some(reason));
     assert_eq!(node.advance(11), None);
     assert_eq!(node.advance(15), None);
-    assert_eq!(
-        node.read(12, 16).as_deref(),
-        Some("the driver was reset 4 times within 10 minutes")
-    );
+    assert_eq!(node.read(12, 16).as_deref(), Some(reason));
+}
+
+/// More resets, and fewer when the first one is old, change nothing for the kubelet.
+#[test]
+fn a_device_that_is_reset_again_and_again_is_one_event() {
+    let mut node = Node::new(limited());
+    let mut events = Vec::new();
+    for (counter, at) in [(0, 0), (2, 1), (4, 2), (7, 3), (7, 12), (7, 14)] {
+        let before = node.set.clone();
+        node.read(counter, at);
+        events.extend(device_events(&before, &node.set).into_iter().map(|event| event.reason));
+    }
+    assert_eq!(events, [EventReason::Unhealthy, EventReason::Recovered]);
+}
+
+#[test]
+fn every_reset_is_reported_once() {
+    let node = Node::new(limited());
+    let mut history = ResetHistory::default();
+    let mut read = |counter| history.record(&node.set, &[(Luid(1001), counter)], minute(1));
+    assert_eq!(read(5), []);
+    assert_eq!(read(7), [(PnpId::new(r"PCI\VEN_10DE\1&0"), 2)]);
+    assert_eq!(read(7), []);
 }
 
 /// A driver that is started again has a new LUID and a new counter.
@@ -82,6 +104,16 @@ fn a_counter_that_begins_again_counts_from_0() {
     assert!(node.read(3, 1).is_some());
     assert_eq!(node.read(1, 20), None, "only one since then");
     assert!(node.read(3, 21).is_some());
+}
+
+#[test]
+fn resets_of_a_device_that_is_spelled_otherwise_count() {
+    let mut node = Node::new(limited());
+    assert_eq!(node.read(0, 0), None);
+    assert_eq!(node.read(2, 1), None);
+    node.snapshot.adapters[0].pnp.as_mut().unwrap().id = PnpId::new(r"pci\ven_10de\1&0");
+    assert_eq!(node.advance(2), None);
+    assert!(node.read(3, 3).is_some());
 }
 
 #[test]

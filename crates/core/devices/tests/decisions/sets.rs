@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use devices::report::device_events;
 use devices::{
     Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HeldDevices,
-    HostSnapshot, Luid, Moment, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason, Vendor,
-    WarningEffect,
+    HostSnapshot, Luid, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
+    Vendor, WarningEffect, plan, preferred_allocation,
 };
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, store, wddm, without_driver_files};
@@ -151,6 +152,68 @@ fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
     assert_eq!(health(&back), [(1001, Health::Healthy), (1003, Health::Healthy)]);
     let again = step(&catalog, Some(&back), vec![gpu(3, NVIDIA)], 200);
     assert_eq!(again.deadline(), Some(at(260)));
+}
+
+/// Windows compares the IDs of devices without case, so the kubelet may hold replicas of a device
+/// that is now spelled otherwise.
+#[test]
+fn a_device_that_is_spelled_otherwise_is_the_same_device() {
+    let catalog = catalog([wddm(2)]);
+    let mut respelled = gpu(1, NVIDIA);
+    respelled.pnp.as_mut().unwrap().id = PnpId::new(r"pci\ven_10de\1&0");
+    let before = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
+    let after = step(&catalog, Some(&before), vec![respelled], 1);
+    assert_eq!(health(&after), [(1001, Health::Healthy)]);
+    assert_eq!(device_events(&before, &after), []);
+    let before = before.resources[0].replicas().collect::<Vec<_>>();
+    let resource = &after.resources[0];
+    assert!(resource.replicas().eq(before.iter().cloned()));
+    assert!(resource.entry(&before[0].id.device).is_some());
+
+    let ids: Vec<String> = before.iter().map(|replica| replica.id.to_string()).collect();
+    let spellings = [ids.clone(), vec![ids[0].to_lowercase(), ids[1].clone()]].concat();
+    let chosen = preferred_allocation(resource, &spellings, &[], 3).unwrap();
+    assert_eq!(chosen, ids, "each replica once, as the kubelet spells it");
+    let granted = plan(resource, [ids[0].as_str()], &after.host, &|_| true);
+    assert!(granted.is_ok(), "{granted:?}");
+
+    let removed = step(&catalog, Some(&after), vec![], 2);
+    let held = HeldDevices::of_replicas([("directx.microsoft.com/display", ids[0].as_str())]);
+    assert_eq!(health(&removed.reviewed(Some(&held), at(100))).len(), 1);
+}
+
+/// The number of each device, by its LUID.
+fn numbers(set: &DeviceSet) -> Vec<(i64, usize)> {
+    set.entries().map(|entry| (entry.device.luid.0, entry.number)).collect()
+}
+
+/// Otherwise the number of a lost device would name a good one.
+#[test]
+fn a_device_keeps_its_number_while_it_is_listed() {
+    let catalog = catalog([wddm(1)]);
+    let all = step(&catalog, None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 0);
+    assert_eq!(numbers(&all), [(1001, 0), (1002, 1), (1003, 2)]);
+    let lost = step(&catalog, Some(&all), vec![gpu(2, NVIDIA), gpu(3, NVIDIA)], 10);
+    assert_eq!(numbers(&lost), [(1002, 1), (1003, 2), (1001, 0)]);
+    let back =
+        step(&catalog, Some(&lost), vec![gpu(2, NVIDIA), gpu(1, NVIDIA), gpu(3, NVIDIA)], 11);
+    assert_eq!(numbers(&back), [(1002, 1), (1001, 0), (1003, 2)]);
+
+    let new = step(&catalog, Some(&lost), vec![gpu(4, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 12);
+    assert_eq!(numbers(&new), [(1004, 3), (1002, 1), (1003, 2), (1001, 0)]);
+    let dropped = new.reviewed(None, at(70));
+    let seen = vec![gpu(4, NVIDIA), gpu(5, NVIDIA), gpu(3, NVIDIA)];
+    let reused = step(&catalog, Some(&dropped), seen, 71);
+    assert_eq!(numbers(&reused), [(1004, 3), (1005, 0), (1003, 2), (1002, 1)]);
+}
+
+#[test]
+fn a_device_has_one_number_whatever_the_configuration_calls_its_resource() {
+    let seen = || host(vec![gpu(1, NVIDIA), gpu(2, AMD)]);
+    let set = DeviceSet::next(None, catalog([wddm(1)]).offer(&seen()), at(0));
+    let rules = with_rules(1, &[("a/amd", Vendor::Amd), ("a/nvidia", Vendor::Nvidia)]);
+    let set = set.reconfigured(rules.offer(&seen()));
+    assert_eq!(numbers(&set), [(1002, 1), (1001, 0)]);
 }
 
 /// Each resource with its devices and the number of its replicas.

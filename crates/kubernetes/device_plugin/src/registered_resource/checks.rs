@@ -42,11 +42,14 @@ impl<T: Transport> RegisteredResource<T> {
         {
             return Err(NewSocketReason::KubeletReplaced);
         }
-        // An open stream works without the socket's file. It is kept while there is no kubelet that
-        // could register a new socket.
         let is_in_place = self.socket.as_ref().is_some_and(|socket| socket.file.is_in_place());
-        if !is_in_place && (found.is_some() || !self.has_stream()) {
-            return Err(NewSocketReason::SocketLost);
+        if !is_in_place {
+            if found.is_some() || !self.has_stream() {
+                return Err(NewSocketReason::SocketLost);
+            }
+            // An open stream works without the socket's file. It is kept while there is no kubelet
+            // that could register a new socket; probes and `status` need one anyway.
+            self.bind_beside_stream();
         }
         Ok(found)
     }

@@ -2,7 +2,7 @@
 
 /// Why a resource needs a new socket. A registration is counted under the reason for its socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NewSocketReason {
+pub(crate) enum NewSocketReason {
     /// The resource has no socket yet.
     Startup,
     /// Another daemon took the lock after its file had been removed.
@@ -21,8 +21,19 @@ pub(super) enum NewSocketReason {
 }
 
 impl NewSocketReason {
+    /// Every reason.
+    pub(crate) const ALL: [NewSocketReason; 7] = [
+        NewSocketReason::Startup,
+        NewSocketReason::LockLost,
+        NewSocketReason::SocketLost,
+        NewSocketReason::KubeletReplaced,
+        NewSocketReason::StreamEnded,
+        NewSocketReason::NoStream,
+        NewSocketReason::RegistrationFailed,
+    ];
+
     /// The reason as log lines and the label of a metric name it. The names never change.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             NewSocketReason::Startup => "startup",
             NewSocketReason::LockLost => "lock_lost",

@@ -114,7 +114,7 @@ async fn does_not_take_another_socket_for_its_own() {
 }
 
 /// Without the kubelet's socket, a new socket cannot be registered. So the plugin keeps the stream
-/// that the kubelet still holds open.
+/// that the kubelet still holds open, and listens again for probes and `status`.
 #[tokio::test(start_paused = true)]
 async fn stays_registered_in_an_emptied_directory_while_the_stream_is_open() {
     let node = node();
@@ -126,12 +126,18 @@ async fn stays_registered_in_an_emptied_directory_while_the_stream_is_open() {
     assert_eq!(kubelet.resources()[0].allocatable, 2);
     assert!(plugin.readiness.borrow().is_ready());
     node.host.create_directory(Path::new(DIRECTORY)).unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let socket = sockets(&node.host).remove(0);
+    assert!(node.host.connect(&socket).await.is_ok());
     sleep(Duration::from_hours(1)).await;
-    assert_eq!(kubelet.resources()[0].allocatable, 2);
+    assert_eq!(sockets(&node.host), [socket]);
+    assert_eq!((kubelet.resources()[0].allocatable, kubelet.registrations(GPU)), (2, 1));
     kubelet.restart().await.unwrap();
     kubelet.wait_for_lists(&[GPU]).await;
     ready_within(&plugin, SECOND).await;
     assert_eq!(kubelet.registrations(GPU), 2);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(sockets(&node.host).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

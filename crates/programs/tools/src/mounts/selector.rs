@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use command_line::Failure;
-use devices::{Device, Luid};
+use devices::{Device, LocationPath, Luid};
 
 /// The options that select devices. Each value must match a device.
 #[derive(clap::Args, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn parse_luid(text: &str) -> Result<i64, &'static str> {
 }
 
 fn is_at(device: &Device, path: &str) -> bool {
-    device.location_path.as_ref().is_some_and(|at| at.as_str().eq_ignore_ascii_case(path))
+    device.location_path.as_ref().is_some_and(|at| *at == LocationPath::new(path))
 }
 
 fn no_such(what: &str, value: &dyn std::fmt::Display) -> Failure {
