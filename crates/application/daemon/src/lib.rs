@@ -17,6 +17,7 @@ pub mod logging;
 pub mod metrics;
 pub mod monitoring;
 pub mod node_devices;
+pub mod plugin_client;
 pub mod plugin_report;
 pub mod run;
 pub mod signals;
