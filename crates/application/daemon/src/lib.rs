@@ -3,6 +3,7 @@
 //! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads
 //! does not stop its program.
 
+pub mod answering_daemons;
 #[cfg(test)]
 mod blocked_connect_tests;
 mod cdi;
@@ -16,9 +17,10 @@ pub mod logging;
 pub mod metrics;
 pub mod monitoring;
 pub mod node_devices;
+pub mod plugin_client;
+pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
-pub mod status_notes;
 
 pub use error::{DaemonError, LauncherError};

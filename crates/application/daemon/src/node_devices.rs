@@ -35,8 +35,8 @@ use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
 use crate::node_devices::device_holders::DeviceHolders;
 use crate::node_devices::published_devices::PublishedDevices;
+use crate::plugin_report::PluginReport;
 use crate::status::pod_uid;
-use crate::status_notes::StatusNotes;
 
 pub use advertised_resource::plan_on_this_machine;
 pub use published_devices::Discovery;
@@ -93,7 +93,7 @@ impl NodeDevices {
             // A container of an earlier pod may start again, and needs the files.
             devices.update_launcher();
         }
-        devices.serve_notes();
+        devices.serve_report();
         Ok(devices)
     }
 
@@ -102,6 +102,7 @@ impl NodeDevices {
         let mut devices = NodeDevices::new(catalog, NodeSources::none());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
+        devices.serve_report();
         Ok(devices)
     }
 
@@ -173,7 +174,7 @@ impl NodeDevices {
             if let Err(error) = self.follow_next().await {
                 return error;
             }
-            self.serve_notes();
+            self.serve_report();
         }
     }
 
@@ -389,20 +390,20 @@ impl NodeDevices {
             .collect()
     }
 
-    /// Hands to the supervisor what an administrator should know, if it has changed.
-    fn serve_notes(&self) {
+    /// Hands to the supervisor what the daemon reports of its node, if it has changed.
+    fn serve_report(&self) {
         let set = self.published.set();
         let cordoned =
             set.cordoned().map(|(id, reason)| format!("device {id} is unhealthy: {reason}"));
-        let notes = StatusNotes {
+        let report = PluginReport {
             rejected_configuration: self.configuration.last_error(),
-            notices: self.launcher.problem.iter().cloned().chain(cordoned).collect(),
-            pod_uid: pod_uid(),
-        }
-        .notes();
+            ..PluginReport::new(pod_uid(), &set, self.published.pending())
+        };
+        let notices = self.launcher.problem.iter().cloned().chain(cordoned);
+        let document = report.with_notices(notices).document();
         self.served.send_if_modified(|served| {
-            let changed = served.notes != notes;
-            served.notes = notes;
+            let changed = served.document != document;
+            served.document = document;
             changed
         });
     }

@@ -1,13 +1,13 @@
 //! What the daemons of a node report about themselves, as JSON and as text.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport};
+use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusReport};
 use devices::printable::printable;
 use serde::Serialize;
 
-use crate::status_notes::StatusNotes;
+use crate::answering_daemons::{Answers, best_of};
 
 /// The UID of the pod of this process, or nothing. It is how a probe finds the daemon of its own
 /// pod: `HostProcess` containers share files and network with all pods of the node, so nothing else
@@ -15,13 +15,6 @@ use crate::status_notes::StatusNotes;
 #[must_use]
 pub fn pod_uid() -> String {
     std::env::var("POD_UID").unwrap_or_default()
-}
-
-/// The order by which the best of several daemons is chosen. One that waits for another daemon says
-/// nothing about the kubelet.
-fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
-    let phase = resource.phase();
-    (resource.is_ready(), phase != Phase::WaitingForOtherDaemon, phase)
 }
 
 /// The JSON document: what the daemons answered.
@@ -37,8 +30,12 @@ pub struct Report {
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,
-    /// The paths of the sockets of daemons that wait until another daemon has ended.
+    /// The paths of the sockets of daemons that wait until another daemon has ended, one for each.
     waiting_sockets: Vec<String>,
+    /// The daemons whose report cannot be read, because they have another version. Only if there
+    /// are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_versions: Vec<String>,
     /// Why the newest configuration is not active; the previous one is. Only if one was rejected.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     rejected_configurations: BTreeSet<String>,
@@ -89,41 +86,38 @@ impl View {
 }
 
 impl Report {
-    /// The report of the daemons that listen, or listened, on these sockets.
-    pub fn of<'a>(
-        answers: impl IntoIterator<Item = (&'a Path, Result<StatusReport, StatusError>)>,
-    ) -> Report {
-        let mut report = Report::default();
-        let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
-        for (socket, answer) in answers {
-            let socket = socket.display().to_string();
-            let status = match answer {
-                Ok(status) => status,
-                Err(StatusError::Busy) => {
-                    report.busy_sockets.push(socket);
-                    continue;
-                }
-                Err(error) => {
-                    tracing::info!(%socket, %error, "skipping stale socket");
-                    continue;
-                }
-            };
-            report.live = true;
-            if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
-                report.waiting_sockets.push(socket);
+    /// The report of the daemons that listen; only of the one in the pod with the UID `pod` if that
+    /// is not empty.
+    #[must_use]
+    pub fn of(answers: Answers, pod: &str) -> Report {
+        let Answers { mut daemons, busy } = answers;
+        if !pod.is_empty() {
+            daemons.retain(|daemon| daemon.report.as_ref().is_ok_and(|r| r.pod_uid == pod));
+        }
+        let mut report = Report {
+            live: !daemons.is_empty(),
+            busy_sockets: busy.iter().map(|socket| socket.display().to_string()).collect(),
+            ..Report::default()
+        };
+        for daemon in &daemons {
+            let socket = daemon.socket.display();
+            if daemon.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
+                report.waiting_sockets.push(socket.to_string());
             }
-            let notes = StatusNotes::of(&status.notes);
-            report.rejected_configurations.extend(notes.rejected_configuration);
-            report.notices.extend(notes.notices);
-            for resource in status.resources {
-                let known = resources.get(&resource.name);
-                if known.is_none_or(|known| rank(known) < rank(&resource)) {
-                    resources.insert(resource.name.clone(), resource);
+            match &daemon.report {
+                Ok(plugin) => {
+                    report.rejected_configurations.extend(plugin.rejected_configuration.clone());
+                    report.notices.extend(plugin.notices.iter().cloned());
+                }
+                Err(version) => {
+                    let other = format!("the daemon at {socket} is {version}");
+                    report.other_versions.push(other);
                 }
             }
         }
-        report.ready = !resources.is_empty() && resources.values().all(ResourceStatus::is_ready);
-        report.resources = resources.values().map(View::of).collect();
+        let best = best_of(&daemons);
+        report.ready = !best.is_empty() && best.values().all(|(_, resource)| resource.is_ready());
+        report.resources = best.values().map(|(_, resource)| View::of(resource)).collect();
         report
     }
 
@@ -142,7 +136,7 @@ impl Report {
 
 /// The lines of a daemon's status, as the readiness page shows them.
 pub(crate) fn status_lines(report: StatusReport) -> String {
-    let mut report = Report::of([(Path::new(""), Ok(report))]);
+    let mut report = Report::of(Answers::of([(PathBuf::new(), Ok(report))]), "");
     report.waiting_sockets.clear();
     lines(&report)
 }
@@ -156,13 +150,17 @@ fn lines(report: &Report) -> String {
     let waiting = report.waiting_sockets.iter().map(|socket| {
         format!("waiting: the daemon at {socket} waits until another one has ended\n")
     });
+    let others = report
+        .other_versions
+        .iter()
+        .map(|other| format!("other version: {}, which cannot be read\n", printable(other)));
     let rejected = report.rejected_configurations.iter().map(|error| {
         let error = printable(error);
         format!("configuration rejected, the previous one is active: {error}\n")
     });
     let notices = report.notices.iter().map(|notice| format!("{}\n", printable(notice)));
     let resources = report.resources.iter().map(line);
-    busy.chain(resources).chain(waiting).chain(rejected).chain(notices).collect()
+    busy.chain(resources).chain(waiting).chain(others).chain(rejected).chain(notices).collect()
 }
 
 fn line(resource: &View) -> String {
@@ -181,7 +179,11 @@ fn after(mark: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use device_plugin::status::StatusError;
+    use devices::DeviceSet;
+
     use super::*;
+    use crate::plugin_report::PluginReport;
 
     fn resource(phase: Phase, pending: &str) -> ResourceStatus {
         ResourceStatus {
@@ -192,11 +194,27 @@ mod tests {
         }
     }
 
+    fn plugin(pod_uid: &str) -> PluginReport {
+        PluginReport::new(pod_uid.to_owned(), &DeviceSet::default(), None)
+    }
+
+    fn answer(resources: Vec<ResourceStatus>) -> StatusReport {
+        StatusReport { resources, document: plugin("").document(), ..StatusReport::default() }
+    }
+
+    fn of<'a>(
+        answers: impl IntoIterator<Item = (&'a str, Result<StatusReport, StatusError>)>,
+        pod: &str,
+    ) -> Report {
+        let answers = answers.into_iter().map(|(socket, answer)| (PathBuf::from(socket), answer));
+        Report::of(Answers::of(answers), pod)
+    }
+
     #[test]
     fn unknown_devices_are_reported_and_not_ready() {
         let pending = resource(Phase::Ready, "the first discovery has not completed");
-        let status = StatusReport { resources: vec![pending], ..StatusReport::default() };
-        let report = Report::of([(Path::new("/x/wddm-1.sock"), Ok(status))]);
+        let status = answer(vec![pending]);
+        let report = of([("/x/wddm-1.sock", Ok(status))], "");
         assert!(!report.ready && !report.resources[0].ready);
         assert_eq!(
             report.text(Path::new("/x"), ""),
@@ -208,10 +226,10 @@ mod tests {
     #[test]
     fn a_busy_daemon_is_not_reported_as_absent() {
         let directory = Path::new("/x");
-        let absent = Report::of([]);
+        let absent = of([], "");
         assert!(!absent.live);
         assert_eq!(absent.text(directory, ""), "no daemon responds in /x\n");
-        let busy = Report::of([(Path::new("/x/wddm-1.sock"), Err(StatusError::Busy))]);
+        let busy = of([("/x/wddm-1.sock", Err(StatusError::Busy))], "");
         assert!(!busy.ready && !busy.live);
         assert_eq!(
             busy.text(directory, ""),
@@ -221,37 +239,34 @@ mod tests {
 
     #[test]
     fn a_daemon_that_waits_for_another_one_does_not_hide_it() {
-        let resources = |phase| vec![resource(phase, "")];
-        let report =
-            |phase| StatusReport { resources: resources(phase), ..StatusReport::default() };
+        let report = |phase| answer(vec![resource(phase, "")]);
         let waiting = report(Phase::WaitingForOtherDaemon);
         for (phase, ready) in [(Phase::Ready, true), (Phase::WaitingForKubelet, false)] {
-            let report = Report::of([
-                (Path::new("/x/wddm-2.sock"), Ok(waiting.clone())),
-                (Path::new("/x/wddm-1.sock"), Ok(report(phase))),
-            ]);
+            let answers =
+                [("/x/wddm-2.sock", Ok(waiting.clone())), ("/x/wddm-1.sock", Ok(report(phase)))];
+            let report = of(answers, "");
             assert_eq!((report.ready, report.resources[0].ready), (ready, ready), "{phase:?}");
             assert_ne!(report.resources[0].state, "waiting for another daemon", "{phase:?}");
             let text = report.text(Path::new("/x"), "");
             let line = "waiting: the daemon at /x/wddm-2.sock waits until another one has ended\n";
             assert!(text.ends_with(line), "{text}");
         }
-        let report = Report::of([(Path::new("/x/wddm-2.sock"), Ok(waiting))]);
+        let report = of([("/x/wddm-2.sock", Ok(waiting))], "");
         let waits = (report.live, report.ready, report.resources[0].state);
         assert_eq!(waits, (true, false, "waiting for another daemon"));
     }
 
     #[test]
     fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
-        let notes = StatusNotes {
+        let plugin = PluginReport {
             rejected_configuration: Some("config.yaml:1: unknown key `x`".to_owned()),
             notices: vec!["device PCI\nA is unhealthy".to_owned()],
-            ..StatusNotes::default()
+            ..plugin("")
         };
         let resources = vec![resource(Phase::Ready, "")];
-        let status = StatusReport { resources, notes: notes.notes() };
-        let answer = || (Path::new("/x/wddm-1.sock"), Ok(status.clone()));
-        let report = Report::of([answer(), answer()]);
+        let status = StatusReport { document: plugin.document(), ..answer(resources) };
+        let answer = || ("/x/wddm-1.sock", Ok(status.clone()));
+        let report = of([answer(), answer()], "");
         assert!(report.ready);
         assert_eq!(
             report.text(Path::new("/x"), ""),
@@ -264,9 +279,49 @@ mod tests {
     }
 
     #[test]
-    fn a_ready_daemon_counts_more_than_one_that_knows_no_devices() {
-        let ready = resource(Phase::Ready, "");
-        assert!(rank(&resource(Phase::Ready, "the first discovery …")) < rank(&ready));
-        assert!(rank(&resource(Phase::Registered, "")) < rank(&ready));
+    fn only_the_daemon_of_a_pod_counts_for_its_probe() {
+        let of_pod = |uid: &str, phase| StatusReport {
+            document: plugin(uid).document(),
+            ..answer(vec![resource(phase, "")])
+        };
+        let answers = || {
+            [
+                ("/x/wddm-1.sock", Ok(of_pod("a", Phase::Ready))),
+                ("/x/wddm-2.sock", Ok(of_pod("b", Phase::WaitingForOtherDaemon))),
+            ]
+        };
+        for (pod, live, ready) in
+            [("a", true, true), ("b", true, false), ("c", false, false), ("", true, true)]
+        {
+            let report = of(answers(), pod);
+            assert_eq!((report.live, report.ready), (live, ready), "{pod}");
+        }
+    }
+
+    #[test]
+    fn a_daemon_of_another_version_is_live_and_ready() {
+        let document = br#"{"format": 2, "version": "99.0.0"}"#.to_vec();
+        let status = StatusReport { document, ..answer(vec![resource(Phase::Ready, "")]) };
+        let answer = || ("/x/wddm-1.sock", Ok(status.clone()));
+        let report = of([answer()], "");
+        assert!(report.live && report.ready);
+        assert_eq!(
+            report.text(Path::new("/x"), ""),
+            "example.com/gpu: the kubelet received the device list\n\
+             other version: the daemon at /x/wddm-1.sock is version 99.0.0 with a report of format 2, \
+             which cannot be read\n"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert!(json["otherVersions"][0].is_string(), "{json}");
+        assert!(!of([answer()], "a").live, "a probe asks the daemon of its version");
+    }
+
+    #[test]
+    fn a_daemon_with_many_sockets_waits_once() {
+        let sockets: Vec<String> = (0..9).map(|n| format!("/x/wddm-{n}.sock")).collect();
+        let waiting = resource(Phase::WaitingForOtherDaemon, "");
+        let status = StatusReport { instance: 7, ..answer(vec![waiting]) };
+        let answers = sockets.iter().map(|socket| (socket.as_str(), Ok(status.clone())));
+        assert_eq!(of(answers, "").waiting_sockets, ["/x/wddm-0.sock"]);
     }
 }

@@ -13,9 +13,12 @@ mod service_command;
 #[cfg(windows)]
 mod software;
 
+use std::path::Path;
+
 use command_line::HostError;
 use config::{Config, ConfigError};
-use daemon::DaemonError;
+use daemon::answering_daemons::Answers;
+use daemon::{DaemonError, event_loop};
 use devices::{HostFacts, HostSnapshot};
 
 use crate::evaluate::NOT_IN_INVENTORY;
@@ -39,6 +42,8 @@ pub(crate) struct NodeFacts {
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
+    /// What the plugin of this node answers; `None` if the node is an inventory.
+    pub(crate) plugin: Option<Answers>,
     /// The configuration that `serve` would run with.
     pub(crate) configuration: Result<Config, ConfigError>,
 }
@@ -52,7 +57,9 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
     let configuration = request.configuration();
-    let directory = match request.directory(configuration.as_ref().ok()) {
+    let path = request.directory(configuration.as_ref().ok());
+    let plugin = path.as_deref().map(plugin_in).transpose()?;
+    let directory = match path {
         Some(path) => {
             snapshot.cordoned =
                 daemon::cordon_file::devices_in(daemon::cordon_file::path_in(&path));
@@ -62,7 +69,22 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
             .map(|subject| subject.skipped(NOT_IN_INVENTORY)),
     };
     let image = request.image_os_version;
-    Ok(NodeFacts { snapshot, unread, missing_launcher_files, image, directory, configuration })
+    Ok(NodeFacts {
+        snapshot,
+        unread,
+        missing_launcher_files,
+        image,
+        directory,
+        plugin,
+        configuration,
+    })
+}
+
+/// What the plugin with sockets in `directory` answers. A directory that cannot be read is another
+/// finding.
+fn plugin_in(directory: &Path) -> Result<Answers, DaemonError> {
+    let answers = event_loop::build()?.block_on(Answers::ask(directory, &[]));
+    Ok(answers.unwrap_or_default())
 }
 
 /// This machine, and why its adapters cannot be read.

@@ -2,6 +2,7 @@
 
 mod hardware;
 mod host;
+mod plugin;
 mod resources;
 mod runtime_files;
 mod software;
@@ -32,6 +33,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         ],
     };
     checks.extend(facts.directory.clone());
+    checks.extend(plugin::plugin(facts));
     checks.extend(resources::configuration(&facts.configuration));
     // Devices are checked even if the configuration does not advertise them.
     let devices = discover(&facts.snapshot, Criteria::ALL).devices;

@@ -57,6 +57,8 @@ impl Subject {
     pub(crate) const KUBELET: Subject = Subject("kubelet");
     pub(crate) const KUBELET_DIRECTORY: Subject = Subject("kubelet-directory");
     pub(crate) const KUBELET_SOCKET: Subject = Subject("kubelet-socket");
+    /// The plugin that runs on the node.
+    pub(crate) const PLUGIN: Subject = Subject("plugin");
     pub(crate) const CONFIGURATION: Subject = Subject("configuration");
     pub(crate) const DEVICE: Subject = Subject("device");
     /// The files that a driver names for containers.

@@ -1,7 +1,7 @@
 //! Labels, condition and Events of a node object for the node's devices.
 //!
-//! Turns a device set into labels, a condition, and Events for what has changed. It does not
-//! know how a cluster is reached.
+//! Turns what a plugin reports of its node into labels, a condition, and Events for what has
+//! changed. It does not know how a cluster is reached.
 
 mod condition;
 mod device_events;
@@ -9,8 +9,12 @@ mod feature_discovery_labels;
 mod label_value;
 mod labels;
 mod model;
+mod node_report;
 
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};
 pub use labels::labels;
+pub use node_report::{
+    NodeReport, ReportedDevice, ReportedHost, ReportedResource, Unhealthy, UnhealthyKind,
+};

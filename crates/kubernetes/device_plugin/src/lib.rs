@@ -30,7 +30,7 @@ pub use names::{
     KUBELET_SOCKET, default_device_plugin_dir, default_socket_prefix, is_extended_resource_name,
 };
 pub use plugin::DevicePlugin;
-pub use readiness::{Notes, Readiness, ResourceReadiness};
+pub use readiness::{Readiness, ResourceReadiness};
 pub use registration::API_VERSION;
 pub use resource::{PreferredRequest, Resource};
 pub use supervisor::{RunError, Served};

@@ -20,6 +20,8 @@ pub(crate) struct Node<T: Transport> {
     /// The device plugin directory.
     pub(crate) directory: PathBuf,
     pub(crate) readiness: watch::Sender<Readiness>,
+    /// A random number of this daemon.
+    pub(crate) instance: u64,
     sockets: Mutex<OwnSockets>,
 }
 
@@ -37,7 +39,14 @@ impl<T: Transport> Node<T> {
         directory: PathBuf,
         readiness: watch::Sender<Readiness>,
     ) -> Self {
-        Node { transport, started: Instant::now(), directory, readiness, sockets: Mutex::default() }
+        Node {
+            transport,
+            started: Instant::now(),
+            directory,
+            readiness,
+            instance: fastrand::u64(1..),
+            sockets: Mutex::default(),
+        }
     }
 
     /// A path that this daemon has not used before.

@@ -8,18 +8,16 @@ use tokio::time::Instant;
 use crate::registered_resource::reason::NewSocketReason;
 use crate::status::{Phase, ResourceStatus, StatusReport};
 
-/// What a plugin reports in its status in addition to the resources, by names that it chooses.
-/// Notes make no resource less ready.
-pub type Notes = BTreeMap<String, String>;
-
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Readiness {
     /// One entry for each resource.
     pub resources: Vec<ResourceReadiness>,
-    /// What the plugin reports in addition.
-    pub notes: Notes,
+    /// What the plugin reports in addition; see [`Served::document`](crate::Served::document).
+    pub document: Vec<u8>,
+    /// A random number of the plugin while it runs; see [`StatusReport::instance`].
+    pub instance: u64,
 }
 
 impl Readiness {
@@ -34,7 +32,7 @@ impl Readiness {
     #[must_use]
     pub fn report(&self, now: Instant) -> StatusReport {
         let resources = self.resources.iter().map(|resource| resource.report(now)).collect();
-        StatusReport { resources, notes: self.notes.clone() }
+        StatusReport { resources, document: self.document.clone(), instance: self.instance }
     }
 }
 
@@ -99,8 +97,7 @@ mod tests {
     fn a_delivered_list_of_unknown_devices_is_not_ready() {
         let mut gpu = ResourceReadiness::starting("example.com/gpu");
         gpu.phase = Phase::Ready;
-        let notes = Notes::from([("notice".to_owned(), "not a reason".to_owned())]);
-        let mut readiness = Readiness { resources: vec![gpu], notes };
+        let mut readiness = Readiness { resources: vec![gpu], ..Readiness::default() };
         assert!(readiness.is_ready());
         readiness.resources[0].pending = Some("the first discovery has not completed".to_owned());
         assert!(!readiness.is_ready());

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use self::v1::StatusRequest;
@@ -103,8 +104,31 @@ pub async fn query_all<T: Transport>(
 }
 
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
-    let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
-    let channel = connection::connect(io).await.map_err(StatusError::Failed)?;
-    let answer = StatusClient::new(channel).get(StatusRequest {}).await;
-    answer.map(tonic::Response::into_inner).map_err(|status| StatusError::of_call(&status))
+    StatusConnection::open(transport, path).await?.get().await
+}
+
+/// A connection to a plugin, for a program that asks for its status again and again. Nothing here
+/// limits the time that an answer takes; see [`ANSWER_LIMIT`].
+#[derive(Debug)]
+pub struct StatusConnection(StatusClient<Channel>);
+
+impl StatusConnection {
+    /// Connects to the plugin behind `socket`.
+    ///
+    /// # Errors
+    /// See [`StatusError`].
+    pub async fn open<T: Transport>(transport: &T, socket: &Path) -> Result<Self, StatusError> {
+        let io = transport.connect(socket).await.map_err(StatusError::of_connect)?;
+        let channel = connection::connect(io).await.map_err(StatusError::Failed)?;
+        Ok(StatusConnection(StatusClient::new(channel)))
+    }
+
+    /// Asks for the status.
+    ///
+    /// # Errors
+    /// See [`StatusError`].
+    pub async fn get(&mut self) -> Result<StatusReport, StatusError> {
+        let answer = self.0.get(StatusRequest {}).await;
+        answer.map(tonic::Response::into_inner).map_err(|status| StatusError::of_call(&status))
+    }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::names::{is_extended_resource_name, is_prefix, socket_name};
 use crate::node::Node;
-use crate::readiness::{Notes, Readiness, ResourceReadiness};
+use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registered_resource::keep_registered;
 use crate::resource::Resource;
 use crate::transport::Transport;
@@ -44,15 +44,17 @@ pub struct Served {
     /// its streams, calls and connections. The other resources keep their streams, as long as they
     /// are the same objects.
     pub resources: Vec<Arc<dyn Resource>>,
-    /// What the status reports in addition to the resources.
-    pub notes: Notes,
+    /// What the status reports in addition to the resources, in a format of the plugin. Its
+    /// programs read it with [`query_all`](crate::status::query_all). It makes no resource less
+    /// ready. Answers that are larger than [`MESSAGE_LIMIT`](crate::MESSAGE_LIMIT) are not received.
+    pub document: Vec<u8>,
 }
 
 impl Served {
-    /// These resources, without notes.
+    /// These resources, without a document.
     #[must_use]
     pub fn new(resources: Vec<Arc<dyn Resource>>) -> Self {
-        Served { resources, notes: Notes::new() }
+        Served { resources, document: Vec::new() }
     }
 
     /// Whether every resource can be registered from a socket in `directory`.
@@ -191,7 +193,11 @@ impl<T: Transport> Supervisor<T> {
     /// Publishes what is served. The tasks publish the states of their resources.
     fn publish(&self, served: &Served) {
         self.node.readiness.send_if_modified(|before| {
-            let mut now = Readiness { resources: Vec::new(), notes: served.notes.clone() };
+            let mut now = Readiness {
+                resources: Vec::new(),
+                document: served.document.clone(),
+                instance: self.node.instance,
+            };
             for resource in &served.resources {
                 let known = before.resources.iter().find(|known| known.name == resource.name());
                 now.resources.push(known.cloned().unwrap_or_else(|| ResourceReadiness {

@@ -33,7 +33,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use self::socket_file::directory_of;
-pub use self::sys::restrict_to_owner;
+pub use self::sys::{is_trusted, restrict_to_owner};
 use crate::transport::{Identity, Listener, Lock, Transport};
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of

@@ -21,6 +21,7 @@ use daemon::logging::{self, LogDestination};
 use daemon::node_devices::{Discovery, NodeDevices, NodeSources};
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
+use devices::report::NodeReport;
 use devices::{Catalog, DeviceSet, Moment};
 use tokio::sync::watch;
 
@@ -127,7 +128,7 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     }
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = devices::report::labels(&set, line.gfd_labels);
+    let labels = devices::report::labels(&NodeReport::of(&set), line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
         OutputFormat::Text => command_line::print(&lines.collect::<String>()),

@@ -1,8 +1,8 @@
 //! The desired labels, condition and taints of the node object, and which of them it lacks. No I/O.
 
 use cluster::{Node, NodeCondition, has_applied, has_taint};
-use devices::report::{CONDITION, Labels};
-use devices::{CORDON_ANNOTATION, DeviceName, DeviceSet};
+use devices::report::{CONDITION, Labels, NodeReport, ReportedDevice};
+use devices::{CORDON_ANNOTATION, DeviceName};
 
 use crate::monitoring::Purpose;
 
@@ -19,15 +19,15 @@ pub(crate) struct Desired {
 }
 
 impl Desired {
-    /// The desired state of the object of a node with these devices.
-    pub(crate) fn of(set: &DeviceSet, gfd_labels: bool) -> Desired {
-        let condition = devices::report::condition(set);
-        let usable = set
+    /// The desired state of the object of a node with this report.
+    pub(crate) fn of(report: &NodeReport, gfd_labels: bool) -> Desired {
+        let condition = devices::report::condition(report);
+        let usable = report
             .resources
             .iter()
-            .filter(|resource| resource.entries().iter().any(|entry| entry.health.is_healthy()));
+            .filter(|resource| resource.devices.iter().any(ReportedDevice::is_healthy));
         Desired {
-            labels: devices::report::labels(set, gfd_labels),
+            labels: devices::report::labels(report, gfd_labels),
             condition: NodeCondition {
                 type_: CONDITION.to_owned(),
                 status: condition.status.to_string(),
@@ -35,7 +35,7 @@ impl Desired {
                 message: Some(condition.message),
                 ..NodeCondition::default()
             },
-            resources: usable.map(|resource| resource.spec.name.to_string()).collect(),
+            resources: usable.map(|resource| resource.name.to_string()).collect(),
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -15,8 +14,7 @@ use daemon::configuration::ReloadStatus;
 use daemon::cordon_file;
 use daemon::logging::RepeatedText;
 use daemon::node_devices::Discovery;
-use devices::DeviceSet;
-use devices::report::{DeviceEvent, device_events};
+use devices::report::{DeviceEvent, NodeReport, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -61,10 +59,10 @@ pub(crate) struct Reporter {
 /// What is known, and what is to be reported.
 struct State {
     node: Option<Node>,
-    set: Option<Arc<DeviceSet>>,
+    report: Option<NodeReport>,
     desired: Option<Desired>,
     events: EventQueue,
-    /// Events about the first device set, until it is known whether an earlier run reported them.
+    /// Events about the first report, until it is known whether an earlier run reported them.
     first_events: Vec<DeviceEvent>,
 }
 
@@ -125,7 +123,8 @@ impl Reporter {
         loop {
             let discovery = sets.borrow_and_update().clone();
             if let Discovery::Done(set) = discovery {
-                self.state.send_modify(|state| state.devices_changed(set, self.gfd_labels));
+                let report = NodeReport::of(&set);
+                self.state.send_modify(|state| state.report_changed(report, self.gfd_labels));
             }
             changed(&mut sets).await;
         }
@@ -296,16 +295,16 @@ impl Reporter {
 impl State {
     fn new() -> State {
         let events = EventQueue::new(Instant::now());
-        State { node: None, set: None, desired: None, events, first_events: Vec::new() }
+        State { node: None, report: None, desired: None, events, first_events: Vec::new() }
     }
 
-    fn devices_changed(&mut self, set: Arc<DeviceSet>, gfd_labels: bool) {
-        match &self.set {
-            None => self.first_events = device_events(&DeviceSet::default(), &set),
-            Some(before) => self.events.extend(device_events(before, &set)),
+    fn report_changed(&mut self, report: NodeReport, gfd_labels: bool) {
+        match &self.report {
+            None => self.first_events = device_events(&NodeReport::default(), &report),
+            Some(before) => self.events.extend(device_events(before, &report)),
         }
-        self.desired = Some(Desired::of(&set, gfd_labels));
-        self.set = Some(set);
+        self.desired = Some(Desired::of(&report, gfd_labels));
+        self.report = Some(report);
     }
 
     fn node_changed(&mut self, event: WatchEvent<Node>) {

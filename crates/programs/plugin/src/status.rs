@@ -3,18 +3,16 @@
 //! It queries the daemon over the daemon's own sockets, so that an exec probe detects a
 //! daemon that hangs or was killed as well as one that waits for the kubelet.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use command_line::options::DriverModels;
 use command_line::{Failure, OutputFormat};
+use daemon::answering_daemons::Answers;
 use daemon::event_loop;
 use daemon::status::{Report, pod_uid};
-use daemon::status_notes::StatusNotes;
-use device_plugin::status::{find_sockets, query_all};
-use device_plugin::{UnixSockets, default_device_plugin_dir};
-use devices::DriverModel;
+use device_plugin::default_device_plugin_dir;
 
 #[derive(Args, Debug)]
 #[command(
@@ -39,34 +37,19 @@ pub(crate) struct StatusArguments {
 
 pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let directory = arguments.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
-    let models = match arguments.models.driver_models.as_slice() {
-        [] => vec![DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy],
-        some => some.to_vec(),
-    };
-    let sockets = sockets(&directory, &models)?;
-    let queried = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
-    let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(queried).collect();
+    let models = &arguments.models.driver_models;
+    let answers = event_loop::build()?.block_on(Answers::ask(&directory, models));
+    let answers = answers.map_err(|error| {
+        let what = format!("cannot read the device plugin directory `{}`", directory.display());
+        Failure::runtime(anyhow::Error::new(error).context(what))
+            .hint("set the daemon's directory with --device-plugin-dir")
+    })?;
     let pod = pod_uid();
-    if !pod.is_empty() {
-        answers.retain(|(_, answer)| {
-            answer.as_ref().map_or(true, |status| StatusNotes::of(&status.notes).pod_uid == pod)
-        });
-    }
-    let report = Report::of(answers);
+    let report = Report::of(answers, &pod);
     match arguments.output {
         OutputFormat::Text => command_line::print(&report.text(&directory, &pod))?,
         OutputFormat::Json => command_line::print_json(&report)?,
     }
     let succeeds = if arguments.live { report.live } else { report.ready };
     Ok(if succeeds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The sockets of daemons that advertise one of `models`.
-fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Failure> {
-    let prefixes: Vec<&str> = models.iter().map(|model| model.socket_prefix()).collect();
-    find_sockets(directory, &prefixes).map_err(|error| {
-        let what = format!("cannot read the device plugin directory `{}`", directory.display());
-        Failure::runtime(anyhow::Error::new(error).context(what))
-            .hint("set the daemon's directory with --device-plugin-dir")
-    })
 }

@@ -80,7 +80,7 @@ fn mounts(devices: &NodeDevices) -> Vec<String> {
 }
 
 fn notices(devices: &NodeDevices) -> Vec<String> {
-    StatusNotes::of(&devices.served().borrow().notes).notices
+    PluginReport::read(&devices.served().borrow().document).unwrap().notices
 }
 
 /// Devices are allocated in any case, and the status says why the files are missing.
@@ -97,7 +97,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: launcher"));
-    devices.serve_notes();
+    devices.serve_report();
     assert_ne!(calls.load(Ordering::Relaxed), 0);
     let notices_now = notices(&devices);
     let [notice] = notices_now.as_slice() else { panic!("{notices_now:?}") };
@@ -106,7 +106,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: off"));
-    devices.serve_notes();
+    devices.serve_report();
     assert!(notices(&devices).is_empty() && !mounts(&devices).contains(&launcher));
 }
 

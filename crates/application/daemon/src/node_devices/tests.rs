@@ -197,12 +197,12 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     };
     devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
     devices.apply_configuration(config_of("visibility: launcher"));
-    devices.serve_notes();
+    devices.serve_report();
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
-    assert!(!StatusNotes::of(&served.borrow().notes).notices.is_empty());
+    assert!(!notices(&served.borrow()).is_empty());
     appeared.store(true, Ordering::Relaxed);
-    let provided = served.wait_for(|served| StatusNotes::of(&served.notes).notices.is_empty());
+    let provided = served.wait_for(|served| notices(served).is_empty());
     tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
     running.abort();
 }
@@ -423,8 +423,7 @@ async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_
     let running = tokio::spawn(devices.run());
     cordon_file::write(&file, &devices::DeviceName::list("pciroot(0)#pci(1b00)")).unwrap();
     assert_eq!(healths(&mut list).await, ["Unhealthy", "Healthy"]);
-    let notices = |served: &Served| StatusNotes::of(&served.notes).notices.join("");
-    let noted = served.wait_for(|served| notices(served).ends_with(CORDONED));
+    let noted = served.wait_for(|served| notices(served).concat().ends_with(CORDONED));
     tokio::time::timeout(LIMIT, noted).await.unwrap().unwrap();
     running.abort();
 
@@ -438,6 +437,10 @@ async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_
     assert!(cordon_file::write(&file, &[]).unwrap());
     assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
     running.abort();
+}
+
+fn notices(served: &Served) -> Vec<String> {
+    PluginReport::read(&served.document).unwrap().notices
 }
 
 /// The daemon must not serve devices that are no longer updated.

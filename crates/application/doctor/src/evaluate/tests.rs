@@ -1,15 +1,21 @@
 //! The status of each rule.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use command_line::HostError;
 use config::ConfigError;
 use config::{Config, EmptyEnvironment, Flags};
+use daemon::answering_daemons::Answers;
+use daemon::plugin_report::PluginReport;
+use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
+use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
-    Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, ContainerPolicy, Containerd,
-    CopyToVmValue, Destination, DriverModel, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
-    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, Policy, Program, ProgramVersion,
-    RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
+    Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, Catalog, ContainerPolicy,
+    Containerd, CopyToVmValue, Destination, DeviceSet, DriverModel, DriverStore, HcsFailure,
+    HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform,
+    Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor,
+    Visibility, WarningEffect,
 };
 
 use super::evaluate;
@@ -17,7 +23,7 @@ use crate::collect::NodeFacts;
 use crate::finding::{Finding, Status, Subject};
 
 /// Every subject, in the order of the report.
-pub(crate) const SUBJECTS: [&str; 13] = [
+pub(crate) const SUBJECTS: [&str; 14] = [
     "windows",
     "hcs",
     "image",
@@ -25,6 +31,7 @@ pub(crate) const SUBJECTS: [&str; 13] = [
     "kubelet",
     "kubelet-directory",
     "kubelet-socket",
+    "plugin",
     "configuration",
     "device",
     "runtime-files",
@@ -52,6 +59,7 @@ fn healthy() -> NodeFacts {
         kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
         nvml: Some(nvml(&["WDDM"])),
     };
+    let plugin = Some(answers(&snapshot, &configuration(), |_| {}));
     NodeFacts {
         snapshot,
         unread: None,
@@ -59,7 +67,29 @@ fn healthy() -> NodeFacts {
         image: Some("10.0.20348.x".parse().unwrap()),
         directory: [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok("")),
         configuration: Ok(configuration()),
+        plugin,
     }
+}
+
+/// What a plugin with this configuration answers, after `change`.
+fn answers(
+    snapshot: &HostSnapshot,
+    config: &Config,
+    change: impl FnOnce(&mut PluginReport),
+) -> Answers {
+    let offer = Catalog::new(config.policy.clone()).offer(snapshot);
+    let set = DeviceSet::next(None, offer, Moment::default());
+    let mut report = PluginReport::new(String::new(), &set, None);
+    change(&mut report);
+    let resources = set.resources.iter().map(|resource| ResourceStatus {
+        name: resource.spec.name.to_string(),
+        phase: Phase::Ready.into(),
+        ..ResourceStatus::default()
+    });
+    let resources = resources.collect();
+    let document = report.document();
+    let status = StatusReport { resources, document, instance: 1 };
+    Answers::of([(PathBuf::from("/x/wddm-1.sock"), Ok(status))])
 }
 
 /// A node whose adapters cannot be read.
@@ -670,4 +700,91 @@ fn what_excludes_every_adapter_has_its_fix() {
     }
     let none = changed(Subject::RESOURCES, |facts| adapters(facts).clear());
     assert!(none[0].hint.as_ref().unwrap().starts_with("install the GPU"), "{none:?}");
+}
+
+/// Status, object and text of each check of the plugin that answers after `change`.
+fn of_plugin(change: impl FnOnce(&mut PluginReport)) -> Vec<(Status, String)> {
+    let changed = changed(Subject::PLUGIN, |facts| {
+        facts.plugin = Some(answers(&facts.snapshot, &configuration(), change));
+    });
+    changed.into_iter().map(|check| (check.status, check.sentence())).collect()
+}
+
+#[test]
+fn the_plugin_lists_what_is_expected_or_the_difference_is_named() {
+    let as_expected = "the plugin lists 1 device in 2 resources".to_owned();
+    assert_eq!(of_plugin(|_| {}), [(Status::Ok, as_expected)]);
+    let different = of_plugin(|report| {
+        let resources = &mut report.node.resources;
+        resources[0].replicas = 4.try_into().unwrap();
+        resources[0].devices.clear();
+        resources[1].name = "a/npu".parse().unwrap();
+    });
+    let [(Status::Warning, what)] = &different[..] else { panic!("{different:?}") };
+    for part in [
+        "the replicas of each device of directx.microsoft.com/display are 4, not 1",
+        r"display lacks PCI\VEN_10DE",
+        "it lacks directx.microsoft.com/compute",
+    ] {
+        assert!(what.contains(part), "{what}");
+    }
+}
+
+#[test]
+fn the_plugin_reports_unhealthy_devices_notices_and_a_rejected_configuration() {
+    let mut id = String::new();
+    let found = of_plugin(|report| {
+        let device = &mut report.node.resources[0].devices[0];
+        device.unhealthy =
+            Some(Unhealthy { kind: UnhealthyKind::Resets, text: "reset 3 times".to_owned() });
+        id = device.id.to_string();
+        report.notices =
+            vec![format!("device {id} is unhealthy: reset 3 times"), "no files".into()];
+        report.rejected_configuration = Some("unknown key `x`".to_owned());
+    });
+    let expected = [
+        (Status::Ok, "the plugin lists 1 device in 2 resources".to_owned()),
+        (Status::Warning, format!("{id}: the plugin lists it as unhealthy: reset 3 times")),
+        (Status::Warning, "no files".to_owned()),
+        (
+            Status::Failed,
+            "the plugin rejected its changed configuration: unknown key `x`".to_owned(),
+        ),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_removed_device_is_no_difference() {
+    let found = of_plugin(|report| {
+        let devices = &mut report.node.resources[0].devices;
+        let mut removed = devices[0].clone();
+        removed.id = devices::PnpId::new("PCI\\GONE");
+        let text = "the host no longer reports the device".to_owned();
+        removed.unhealthy = Some(Unhealthy { kind: UnhealthyKind::Removed, text });
+        devices.push(removed);
+    });
+    let [(Status::Ok, _), (Status::Warning, removed)] = &found[..] else { panic!("{found:?}") };
+    assert!(removed.starts_with(r"PCI\GONE: the plugin lists it as unhealthy"), "{removed}");
+}
+
+#[test]
+fn a_plugin_that_does_not_run_is_busy_or_of_another_version_is_told_apart() {
+    let with = |answers: Option<Answers>| only(Subject::PLUGIN, |facts| facts.plugin = answers);
+    let absent = with(Some(Answers::default()));
+    assert_eq!(absent, (Status::Skipped, "no plugin serves devices on this node".to_owned()));
+    assert_eq!(with(None).0, Status::Skipped);
+    let answer = |answer| Some(Answers::of([(PathBuf::from("/x/wddm-1.sock"), answer)]));
+    let busy = with(answer(Err(StatusError::Busy)));
+    let what = "the plugin at /x/wddm-1.sock does not answer in time".to_owned();
+    assert_eq!(busy, (Status::Warning, what));
+    let resources = vec![ResourceStatus { name: "a/b".to_owned(), ..ResourceStatus::default() }];
+    let document = br#"{"format": 2, "version": "99.0.0"}"#.to_vec();
+    let other = with(answer(Ok(StatusReport { resources, document, instance: 1 })));
+    let what = "the plugin is version 99.0.0 with a report of format 2, which this program cannot \
+                read";
+    assert_eq!(other, (Status::Warning, what.to_owned()));
+    let pending = of_plugin(|report| report.pending = Some("reading adapters".to_owned()));
+    let what = "the plugin does not know the devices yet: reading adapters".to_owned();
+    assert_eq!(pending, [(Status::Warning, what)]);
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::text::file_values::text_value;
 use crate::text::text_newtype::text;
 
 /// An extended resource's name, `domain/name`, as the kubelet accepts it.
@@ -10,6 +11,7 @@ use crate::text::text_newtype::text;
 pub struct ResourceName(Arc<str>);
 
 text!(ResourceName);
+text_value!(ResourceName);
 
 impl ResourceName {
     /// The name of the resource for shared devices: this name with `.shared` appended, as

@@ -10,6 +10,9 @@ use crate::text::parse::parse_decimals;
 /// 100 ns units in a day.
 const DAY: u64 = 24 * 60 * 60 * 10_000_000;
 
+/// The last day that a `FILETIME` can express, in the year 60056.
+const LAST_DAY: u64 = u64::MAX / DAY;
+
 /// The date of a driver package (`DriverVer` in its INF). All drivers of Microsoft have the
 /// date 2006-06-21.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -60,13 +63,14 @@ impl FromStr for DriverDate {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a date since 1601-01-01 (year, month and day, such as 2023-02-14)";
         let date = match parse_decimals(text, '-') {
-            Some([year @ 1_601..=60_000, month @ 1..=12, day @ 1..=31]) => {
+            Some([year @ 1_601..=60_056, month @ 1..=12, day @ 1..=31]) => {
                 // The year begins with March, as in `Display`.
                 let year = if month < 3 { year - 1 } else { year } - 1_600;
                 let month_from_march = (month + 9) % 12;
                 let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
                 let days: u64 = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
-                days.checked_sub(306).map(|days| DriverDate { days })
+                let days = days.checked_sub(306).filter(|days| *days <= LAST_DAY);
+                days.map(|days| DriverDate { days })
             }
             _ => None,
         };
@@ -106,9 +110,17 @@ mod tests {
 
     #[test]
     fn other_texts_are_not_dates() {
-        for bad in
-            ["", "2023", "2023-2-14", "2023-02-30", "2023-13-01", "1600-12-31", "2023-02-14 ", "x"]
-        {
+        for bad in [
+            "",
+            "2023",
+            "2023-2-14",
+            "2023-02-30",
+            "2023-13-01",
+            "1600-12-31",
+            "60056-12-31",
+            "2023-02-14 ",
+            "x",
+        ] {
             assert!(bad.parse::<DriverDate>().is_err(), "{bad}");
         }
     }
@@ -120,7 +132,7 @@ mod tests {
         }
 
         #[test]
-        fn dates_print_and_parse(days in 0_u64..20_000_000) {
+        fn dates_print_and_parse(days in prop_oneof![0..=LAST_DAY, LAST_DAY - 1_000..=LAST_DAY]) {
             let date = DriverDate::from_filetime(days * DAY);
             prop_assert_eq!(date.to_string().parse(), Ok(date));
             prop_assert_eq!(DriverDate::from_filetime(date.filetime()), date);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{DeviceSet, Health};
+use super::node_report::NodeReport;
 
 /// The type of the condition.
 pub const CONDITION: &str = "DirectXDevicesHealthy";
@@ -32,17 +32,17 @@ pub enum ConditionStatus {
     Unknown,
 }
 
-/// The condition of a node with these devices.
+/// The condition of a node.
 #[must_use]
-pub fn condition(set: &DeviceSet) -> Condition {
+pub fn condition(report: &NodeReport) -> Condition {
     let mut reasons = Vec::new();
-    for entry in set.entries() {
-        if let Health::Unhealthy(reason) = entry.health {
-            let device = &entry.device;
+    for device in report.devices() {
+        if let Some(unhealthy) = &device.unhealthy {
+            let reason = &unhealthy.text;
             reasons.push(format!("{} ({}): {reason}", device.id, device.description));
         }
     }
-    let count = set.entries().count();
+    let count = report.devices().count();
     if count == 0 {
         let message = "no device is advertised".to_owned();
         return Condition { status: ConditionStatus::Unknown, reason: "NoDevices", message };

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::{DeviceSet, Health, ListedDevice, PnpId};
+use crate::PnpId;
+
+use super::node_report::{NodeReport, ReportedDevice};
 
 /// What has happened to a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,37 +40,37 @@ impl EventReason {
 /// What has happened to the devices of `after`. A device that `before` does not contain is only
 /// worth an Event if it is unhealthy. A cordon is worth one if it names no device.
 #[must_use]
-pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> {
-    let known: HashMap<&PnpId, &ListedDevice> =
-        before.entries().map(|entry| (&entry.device.id, entry)).collect();
+pub fn device_events(before: &NodeReport, after: &NodeReport) -> Vec<DeviceEvent> {
+    let known: HashMap<&PnpId, &ReportedDevice> =
+        before.devices().map(|device| (&device.id, device)).collect();
     let mut events = Vec::new();
-    for new in after.entries() {
-        match known.get(&new.device.id) {
+    for new in after.devices() {
+        match known.get(&new.id) {
             Some(old) => events.extend(changes(old, new)),
             None => events.extend(unhealthy(new)),
         }
     }
     for cordon in &after.unmatched_cordons {
         if !before.unmatched_cordons.contains(cordon) {
-            let note = cordon.to_string();
+            let note = cordon.clone();
             events.push(DeviceEvent { reason: EventReason::NotFound, note });
         }
     }
     events
 }
 
-fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
-    let id = &new.device.id;
-    let name = &new.device.description;
-    let health = match (old.health, new.health) {
+fn changes(old: &ReportedDevice, new: &ReportedDevice) -> Vec<DeviceEvent> {
+    let id = &new.id;
+    let name = &new.description;
+    let health = match (&old.unhealthy, &new.unhealthy) {
         (old, new) if old == new => None,
-        (_, Health::Unhealthy(_)) => unhealthy(new),
-        (_, Health::Healthy) => {
+        (_, Some(_)) => unhealthy(new),
+        (_, None) => {
             let note = format!("device {id} ({name}) is healthy again");
             Some(DeviceEvent { reason: EventReason::Recovered, note })
         }
     };
-    let versions = (old.device.driver_version, new.device.driver_version);
+    let versions = (old.driver_version, new.driver_version);
     let driver = match versions {
         (Some(before), Some(after)) if before != after => {
             let note = format!("device {id} ({name}) changed its driver from {before} to {after}");
@@ -79,10 +81,10 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
     health.into_iter().chain(driver).collect()
 }
 
-fn unhealthy(entry: &ListedDevice) -> Option<DeviceEvent> {
-    let Health::Unhealthy(reason) = entry.health else { return None };
-    let device = &entry.device.id;
-    let name = &entry.device.description;
-    let note = format!("device {device} ({name}) is unhealthy: {reason}");
+fn unhealthy(device: &ReportedDevice) -> Option<DeviceEvent> {
+    let reason = &device.unhealthy.as_ref()?.text;
+    let id = &device.id;
+    let name = &device.description;
+    let note = format!("device {id} ({name}) is unhealthy: {reason}");
     Some(DeviceEvent { reason: EventReason::Unhealthy, note })
 }

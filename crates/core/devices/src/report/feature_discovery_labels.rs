@@ -1,17 +1,18 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use crate::{DeviceSet, DriverVersion, Vendor};
+use crate::{DriverVersion, Vendor};
 
 use super::label_value::{Labels, label_value};
 use super::model::{Model, models};
+use super::node_report::NodeReport;
 
 /// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before
 /// these brands. Drivers for Windows never omit it.
 const BRANDS_WITHOUT_VENDOR: [&str; 3] = ["Tesla-", "Quadro-", "GRID-"];
 
-/// The labels of a node with these devices; none without NVIDIA devices.
-pub(crate) fn labels(set: &DeviceSet) -> Labels {
-    let models = models(set, |device| device.vendor == Vendor::Nvidia);
+/// The labels of a node; none without NVIDIA devices.
+pub(crate) fn labels(report: &NodeReport) -> Labels {
+    let models = models(report, |device| device.vendor() == Vendor::Nvidia);
     let Some(model) = models.first() else { return Labels::new() };
     let count: usize = models.iter().map(|model| model.count).sum();
     let mut labels: Vec<(&str, Option<String>)> = vec![

@@ -1,27 +1,25 @@
 //! The labels of a node.
 
-use crate::DeviceSet;
-
 use super::feature_discovery_labels;
 use super::label_value::{Labels, label_value};
 use super::model::models;
+use super::node_report::NodeReport;
 
 /// The prefix of the labels of this project.
 const PREFIX: &str = "directx.microsoft.com/";
 
-/// The labels of a node with these devices. Every value is valid.
+/// The labels of a node. Every value is valid.
 ///
 /// Where a node has several models, the labels of a model describe the one with the most devices;
 /// of equal ones the one with the most memory, then the first by name.
 ///
 /// `with_nvidia` adds the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices.
 #[must_use]
-pub fn labels(set: &DeviceSet, with_nvidia: bool) -> Labels {
-    let host = &set.host;
-    let models = models(set, |_| true);
+pub fn labels(report: &NodeReport, with_nvidia: bool) -> Labels {
+    let models = models(report, |_| true);
     let count: usize = models.iter().map(|model| model.count).sum();
     let mut values = vec![
-        ("windows-build", host.build.map(|build| build.to_string())),
+        ("windows-build", report.host.build.map(|build| build.to_string())),
         ("count", Some(count.to_string())),
     ];
     if let Some(model) = models.first() {
@@ -44,7 +42,7 @@ pub fn labels(set: &DeviceSet, with_nvidia: bool) -> Labels {
         labels.insert(format!("{PREFIX}count.{}", model.name), model.count.to_string());
     }
     if with_nvidia {
-        labels.extend(feature_discovery_labels::labels(set));
+        labels.extend(feature_discovery_labels::labels(report));
     }
     labels
 }

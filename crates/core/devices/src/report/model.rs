@@ -4,12 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use crate::{
-    Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, ListedDevice,
-    ResourceDevices, Vendor,
-};
+use crate::{DriverDate, DriverModel, DriverVersion, Vendor};
 
 use super::label_value::limited;
+use super::node_report::{NodeReport, ReportedDevice, ReportedResource};
 
 /// The longest name of a model: `count.` and the name are the name of a label, which has at most
 /// 63 characters.
@@ -37,11 +35,14 @@ pub(crate) struct Model {
 
 /// The models of the devices for which `is_counted` is true. Models with the most devices come
 /// first, then models with the most memory, then in the order of the names.
-pub(crate) fn models(set: &DeviceSet, is_counted: impl Fn(&Device) -> bool) -> Vec<Model> {
+pub(crate) fn models(
+    report: &NodeReport,
+    is_counted: impl Fn(&ReportedDevice) -> bool,
+) -> Vec<Model> {
     let mut models = BTreeMap::<String, Model>::new();
-    for resource in &set.resources {
-        for entry in resource.entries().iter().filter(|entry| is_counted(&entry.device)) {
-            let device = Model::of(entry, resource);
+    for resource in &report.resources {
+        for device in resource.devices.iter().filter(|device| is_counted(device)) {
+            let device = Model::of(device, resource);
             match models.get_mut(&device.name) {
                 Some(model) => model.add(&device),
                 None => _ = models.insert(device.name.clone(), device),
@@ -60,18 +61,17 @@ impl Model {
         if self.replicas.get() > 1 { "time-slicing" } else { "none" }
     }
 
-    fn of(entry: &ListedDevice, resource: &ResourceDevices) -> Model {
-        let device = &entry.device;
+    fn of(device: &ReportedDevice, resource: &ReportedResource) -> Model {
         Model {
             name: name(device),
             count: 1,
-            vendor: device.vendor,
+            vendor: device.vendor(),
             memory_mib: device.dedicated_memory_mib,
             driver_version: device.driver_version,
             driver_date: device.driver_date,
-            drivers: driver_model(device),
-            replicas: resource.spec.sharing.replicas,
-            is_renamed: resource.spec.name.as_str().ends_with(".shared"),
+            drivers: device.driver_model,
+            replicas: resource.replicas,
+            is_renamed: resource.name.as_str().ends_with(".shared"),
         }
     }
 
@@ -90,20 +90,9 @@ impl Model {
 
 /// The device's description as the value of a label, or the device's IDs if the description has no
 /// character that a label may contain.
-fn name(device: &Device) -> String {
-    let ids = device.hardware_id;
+fn name(device: &ReportedDevice) -> String {
     limited(&device.description, MAX_NAME)
-        .unwrap_or_else(|| format!("device-{:04x}-{:04x}", ids.vendor, ids.device))
-}
-
-/// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
-/// plugin was started with does not matter.
-fn driver_model(device: &Device) -> DriverModel {
-    if Filter::of(DriverModel::Wddm).matches(device) {
-        DriverModel::Wddm
-    } else {
-        DriverModel::Mcdm
-    }
+        .unwrap_or_else(|| format!("device-{:04x}-{:04x}", device.vendor_id, device.device_id))
 }
 
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {

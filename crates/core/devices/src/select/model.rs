@@ -5,6 +5,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::ParseError;
+use crate::text::file_values::named_value;
 
 /// How devices are advertised: by Windows driver model, or like the device plugin of 2019.
 #[derive(
@@ -41,6 +42,8 @@ impl DriverModel {
         }
     }
 }
+
+named_value!(DriverModel);
 
 fn not_a_driver_model(text: &str) -> ParseError {
     ParseError::new(text, "a driver model (wddm, mcdm or legacy)")

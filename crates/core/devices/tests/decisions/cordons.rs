@@ -1,6 +1,6 @@
 //! Devices that an administrator takes out of service.
 
-use devices::report::{DeviceEvent, EventReason, device_events};
+use devices::report::{DeviceEvent, EventReason, NodeReport, device_events};
 use devices::{
     Catalog, CordonSource, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy,
     Moment, UnhealthyReason,
@@ -108,9 +108,12 @@ fn a_name_of_no_device_is_one_event() {
     let event = DeviceEvent { reason: EventReason::NotFound, note };
     assert!(event.reason.is_warning());
     assert_eq!(<&str>::from(event.reason), "DirectXDeviceNotFound");
-    assert_eq!(device_events(&before, &after), [event]);
-    assert_eq!(device_events(&after, &after), []);
-    assert_eq!(device_events(&after, &before), []);
+    let events = |before: &DeviceSet, after: &DeviceSet| {
+        device_events(&NodeReport::of(before), &NodeReport::of(after))
+    };
+    assert_eq!(events(&before, &after), [event]);
+    assert_eq!(events(&after, &after), []);
+    assert_eq!(events(&after, &before), []);
 }
 
 #[test]

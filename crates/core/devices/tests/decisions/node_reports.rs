@@ -5,8 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
-use devices::report::{ConditionStatus, EventReason, Labels, condition, device_events, labels};
-use devices::{Catalog, DeviceSet, Health, HostSnapshot, Moment, Policy};
+use devices::report::{
+    ConditionStatus, EventReason, Labels, NodeReport, UnhealthyKind, condition, device_events,
+    labels,
+};
+use devices::{Catalog, Cordon, CordonSource, DeviceSet, HostSnapshot, Moment, Policy};
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories")
@@ -25,12 +30,17 @@ fn policy(replicas: u32) -> Policy {
     policy
 }
 
-fn set(snapshot: &HostSnapshot) -> DeviceSet {
-    DeviceSet::next(None, Catalog::new(policy(1)).offer(snapshot), Moment::default())
+fn shared(snapshot: &HostSnapshot, replicas: u32) -> NodeReport {
+    let offer = Catalog::new(policy(replicas)).offer(snapshot);
+    NodeReport::of(&DeviceSet::next(None, offer, Moment::default()))
+}
+
+fn report(snapshot: &HostSnapshot) -> NodeReport {
+    shared(snapshot, 1)
 }
 
 fn all_labels(snapshot: &HostSnapshot) -> Labels {
-    labels(&set(snapshot), true)
+    labels(&report(snapshot), true)
 }
 
 #[test]
@@ -60,7 +70,7 @@ fn every_label_is_documented_and_occurs() {
 fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory() {
     let mut snapshot = recorded("made-up-two-vendors.yaml");
     let product = |snapshot: &HostSnapshot| {
-        labels(&set(snapshot), false)["directx.microsoft.com/product"].clone()
+        labels(&report(snapshot), false)["directx.microsoft.com/product"].clone()
     };
     assert_eq!(product(&snapshot), "NVIDIA-A10-24Q", "one each, this has more memory");
     snapshot.adapters.reverse();
@@ -73,7 +83,7 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
     pnp.location_paths = vec![devices::LocationPath::new("PCIROOT(9)")];
     snapshot.adapters.push(second);
     assert_eq!(product(&snapshot), "AMD-Radeon-Pro-V520-MxGPU", "two of one");
-    let counts = labels(&set(&snapshot), false);
+    let counts = labels(&report(&snapshot), false);
     assert_eq!(counts["directx.microsoft.com/count"], "3");
     assert_eq!(counts["directx.microsoft.com/count.AMD-Radeon-Pro-V520-MxGPU"], "2");
 }
@@ -81,9 +91,7 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
 #[test]
 fn shared_devices_are_labelled_as_gpu_feature_discovery_does() {
     let snapshot = recorded("made-up-two-vendors.yaml");
-    let offer = Catalog::new(policy(4)).offer(&snapshot);
-    let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = labels(&set, true);
+    let labels = labels(&shared(&snapshot, 4), true);
     for (name, value) in [
         ("directx.microsoft.com/product", "NVIDIA-A10-24Q"),
         ("directx.microsoft.com/replicas", "4"),
@@ -132,18 +140,18 @@ fn a_node_without_devices_has_a_count_and_no_model() {
 #[test]
 fn the_condition_names_unhealthy_devices() {
     let mut snapshot = recorded("aws-t4-two.yaml");
-    let healthy = condition(&set(&snapshot));
+    let healthy = condition(&report(&snapshot));
     assert_eq!((healthy.status, healthy.reason), (ConditionStatus::True, "AllHealthy"));
     let device = snapshot.adapters[0].pnp.as_mut().unwrap();
     device.problem_code = 43;
     let id = device.id.to_string();
-    let unhealthy = condition(&set(&snapshot));
+    let unhealthy = condition(&report(&snapshot));
     assert_eq!((unhealthy.status, unhealthy.reason), (ConditionStatus::False, "UnhealthyDevices"));
     let expected = format!(
         "1 of 2 devices are unhealthy: {id} (NVIDIA Tesla T4): Windows reports problem code 43"
     );
     assert_eq!(unhealthy.message, expected);
-    let none = condition(&set(&recorded("generated/no-adapters.yaml")));
+    let none = condition(&report(&recorded("generated/no-adapters.yaml")));
     assert_eq!((none.status, none.reason), (ConditionStatus::Unknown, "NoDevices"));
 }
 
@@ -162,7 +170,7 @@ fn the_message_of_many_devices_is_limited() {
             adapter
         })
         .collect();
-    let message = condition(&set(&snapshot)).message;
+    let message = condition(&report(&snapshot)).message;
     assert!(message.starts_with("100 of 100 devices are unhealthy: "), "{message}");
     assert!(message.ends_with("; and 92 more") && message.len() < 2000, "{message}");
 }
@@ -170,24 +178,24 @@ fn the_message_of_many_devices_is_limited() {
 #[test]
 fn events_are_changes_of_devices_and_unhealthy_ones_that_are_new() {
     let snapshot = recorded("made-up-two-vendors.yaml");
-    let before = set(&snapshot);
+    let before = report(&snapshot);
     assert_eq!(device_events(&before, &before), []);
-    assert_eq!(device_events(&DeviceSet::default(), &before), [], "no event: a healthy arrival");
+    assert_eq!(device_events(&NodeReport::default(), &before), [], "no event: a healthy arrival");
 
     let mut unhealthy = snapshot.clone();
     unhealthy.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
-    let unhealthy = set(&unhealthy);
-    let reasons = |before: &DeviceSet, after: &DeviceSet| -> Vec<EventReason> {
+    let unhealthy = report(&unhealthy);
+    let reasons = |before: &NodeReport, after: &NodeReport| -> Vec<EventReason> {
         device_events(before, after).into_iter().map(|event| event.reason).collect()
     };
     assert_eq!(reasons(&before, &unhealthy), [EventReason::Unhealthy]);
     assert_eq!(reasons(&unhealthy, &before), [EventReason::Recovered]);
-    assert_eq!(reasons(&DeviceSet::default(), &unhealthy), [EventReason::Unhealthy]);
+    assert_eq!(reasons(&NodeReport::default(), &unhealthy), [EventReason::Unhealthy]);
 
     let mut updated = snapshot.clone();
     let adapter = updated.adapters.iter_mut().find(|a| a.driver_version.is_some()).unwrap();
     adapter.driver_version.as_mut().unwrap().0 += 1;
-    let events = device_events(&before, &set(&updated));
+    let events = device_events(&before, &report(&updated));
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].reason, EventReason::DriverChanged);
     assert!(events[0].note.contains("changed its driver from 31.0.15.2849 to 31.0.15.2850"));
@@ -202,19 +210,138 @@ fn a_removed_device_is_an_event_and_stays_labelled_for_its_grace_time() {
     without.adapters.pop();
     let at = |seconds| Moment(Duration::from_secs(seconds));
     let removed = DeviceSet::next(Some(&before), catalog.offer(&without), at(1));
-    let health = |set: &DeviceSet| {
-        set.resources
-            .iter()
-            .flat_map(|r| r.entries())
-            .filter(|e| e.health == Health::Healthy)
-            .count()
-    };
-    assert_eq!(health(&removed), 1);
-    let events = device_events(&before, &removed);
+    let reports = [&before, &removed].map(NodeReport::of);
+    let unhealthy = reports[1].devices().find_map(|device| device.unhealthy.clone()).unwrap();
+    assert_eq!(unhealthy.kind, UnhealthyKind::Removed);
+    let events = device_events(&reports[0], &reports[1]);
     assert_eq!(events.len(), 1);
     assert!(events[0].note.contains("the host no longer reports the device"), "{events:?}");
-    let count = |set: &DeviceSet| labels(set, false)["directx.microsoft.com/count"].clone();
+    let count = |set: &DeviceSet| {
+        labels(&NodeReport::of(set), false)["directx.microsoft.com/count"].clone()
+    };
     assert_eq!(count(&removed), "2");
     let expired = removed.reviewed(None, at(3600));
     assert_eq!(count(&expired), "1");
+}
+
+/// The report after it was written as JSON and read.
+fn read_back(report: &NodeReport) -> NodeReport {
+    serde_json::from_str(&serde_json::to_string(report).unwrap()).unwrap()
+}
+
+#[test]
+fn the_report_of_each_recorded_host_is_read_as_it_was_written() {
+    for folder in [folder(), folder().join("generated")] {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                continue;
+            }
+            let report = report(&config::inventory::read(&path).unwrap());
+            assert_eq!(read_back(&report), report, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_report_of_a_newer_plugin_is_read_without_what_is_new() {
+    let mut snapshot = recorded("aws-t4-two.yaml");
+    snapshot.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
+    let report = report(&snapshot);
+    let mut json = serde_json::to_value(&report).unwrap();
+    json["new"] = true.into();
+    json["host"]["new"] = true.into();
+    json["resources"][0]["new"] = true.into();
+    let device = &mut json["resources"][0]["devices"][0];
+    device["new"] = true.into();
+    assert_eq!(device["unhealthy"]["kind"], "problemCode");
+    device["unhealthy"]["kind"] = "eaten".into();
+    let read: NodeReport = serde_json::from_value(json).unwrap();
+    let unhealthy = read.resources[0].devices[0].unhealthy.as_ref().unwrap();
+    assert_eq!(unhealthy.kind, UnhealthyKind::Unknown);
+    assert_eq!(condition(&read), condition(&report));
+    assert_eq!(labels(&read, true), labels(&report, true));
+}
+
+#[test]
+fn the_cordons_of_a_report_are_limited() {
+    let device = "x".repeat(100_000).parse().unwrap();
+    let cordon = Cordon { device, source: CordonSource::NodeAnnotation };
+    let set = DeviceSet { unmatched_cordons: vec![cordon; 10_000], ..DeviceSet::default() };
+    let unmatched = NodeReport::of(&set).unmatched_cordons;
+    assert_eq!(unmatched.len(), 64);
+    assert!(unmatched.iter().all(|text| text.len() < 1100), "{}", unmatched[0]);
+}
+
+/// What differs in a random adapter from a recorded one.
+#[derive(Clone, Debug)]
+struct Changes {
+    description: String,
+    vendor: u32,
+    driver_version: Option<u64>,
+    /// The date of the driver as a `FILETIME`.
+    driver_date: Option<u64>,
+    memory: Option<u64>,
+    is_broken: bool,
+}
+
+prop_compose! {
+    fn changes()(
+        description in prop_oneof![
+            "[ -~]{0,80}",
+            "NVIDIA (Tesla|Quadro) [A-Z0-9]{0,70}",
+            ".{0,40}",
+        ],
+        vendor in prop_oneof![Just(0x10DE), Just(0x1002), any::<u32>()],
+        driver_version: Option<u64>,
+        driver_date: Option<u64>,
+        memory: Option<u64>,
+        is_broken: bool,
+    ) -> Changes {
+        Changes { description, vendor, driver_version, driver_date, memory, is_broken }
+    }
+}
+
+/// A host with adapters that are recorded ones with these changes, each at another place.
+fn random_host(adapters: Vec<(Index, Changes)>) -> HostSnapshot {
+    let mut host = recorded("made-up-two-vendors.yaml");
+    let known: Vec<_> = std::mem::take(&mut host.adapters)
+        .into_iter()
+        .chain(recorded("made-up-npu-beside-gpu.yaml").adapters)
+        .filter(|adapter| adapter.pnp.is_some())
+        .collect();
+    for (place, (adapter, changes)) in (0_u32..).zip(adapters) {
+        let mut adapter = adapter.get(&known).clone();
+        adapter.luid = devices::Luid(place.into());
+        adapter.hardware_id.vendor = changes.vendor;
+        adapter.driver_version = changes.driver_version.map(devices::DriverVersion);
+        adapter.dedicated_memory_mib = changes.memory;
+        let pnp = adapter.pnp.as_mut().unwrap();
+        pnp.id = devices::PnpId::new(format!("{}{place}", pnp.id));
+        pnp.location_paths = vec![devices::LocationPath::new(format!("PCIROOT({place})"))];
+        pnp.description = changes.description;
+        pnp.driver_date = changes.driver_date.map(devices::DriverDate::from_filetime);
+        pnp.problem_code = if changes.is_broken { 43 } else { 0 };
+        host.adapters.push(adapter);
+    }
+    host
+}
+
+proptest! {
+    /// A program that read the report says the same about the node as the plugin.
+    #[test]
+    fn labels_condition_and_events_follow_from_what_was_read(
+        before in prop::collection::vec((any::<Index>(), changes()), 0..6),
+        after in prop::collection::vec((any::<Index>(), changes()), 0..6),
+        replicas in 1..20_u32,
+        with_nvidia: bool,
+    ) {
+        let before = shared(&random_host(before), replicas);
+        let after = shared(&random_host(after), replicas);
+        let read = [&before, &after].map(read_back);
+        prop_assert_eq!(&read[1], &after);
+        prop_assert_eq!(labels(&read[1], with_nvidia), labels(&after, with_nvidia));
+        prop_assert_eq!(condition(&read[1]), condition(&after));
+        prop_assert_eq!(device_events(&read[0], &read[1]), device_events(&before, &after));
+    }
 }

@@ -7,12 +7,13 @@ pub struct StatusReport {
     /// In the order of the process's resources. Empty while the process starts or shuts down.
     #[prost(message, repeated, tag = "1")]
     pub resources: ::prost::alloc::vec::Vec<ResourceStatus>,
-    /// What the plugin reports besides, by names that it chooses.
-    #[prost(btree_map = "string, string", tag = "2")]
-    pub notes: ::prost::alloc::collections::BTreeMap<
-        ::prost::alloc::string::String,
-        ::prost::alloc::string::String,
-    >,
+    /// What the plugin reports besides, in a format that only its own programs know. May be empty.
+    #[prost(bytes = "vec", tag = "3")]
+    pub document: ::prost::alloc::vec::Vec<u8>,
+    /// A random number of the process, by which a reader recognizes the answers of all its sockets as
+    /// those of one process. 0 while the process starts or shuts down.
+    #[prost(fixed64, tag = "4")]
+    pub instance: u64,
 }
 /// One resource of a report.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

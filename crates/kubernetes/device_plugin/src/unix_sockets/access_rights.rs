@@ -16,7 +16,8 @@ use windows::Win32::Security::Authorization::{
 use windows::Win32::Security::{
     CheckTokenMembership, DACL_SECURITY_INFORMATION, EqualSid, GetTokenInformation, IsWellKnownSid,
     OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID,
-    SetKernelObjectSecurity, TOKEN_USER, TokenUser, WinLocalSystemSid,
+    SetKernelObjectSecurity, TOKEN_USER, TokenUser, WELL_KNOWN_SID_TYPE,
+    WinBuiltinAdministratorsSid, WinLocalSystemSid,
 };
 use windows::Win32::Storage::FileSystem::{
     FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC,
@@ -34,27 +35,72 @@ const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
 /// # Errors
 /// Neither SYSTEM nor an account of this process owns it, or any error of the operating system.
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
-    let file = open(path, READ_CONTROL.0)?;
-    let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let mut owner = PSID::default();
-    let mut is_member = BOOL::default();
-    let handle = HANDLE(file.as_raw_handle());
-    let found = Some(&raw mut owner);
-    let part = OWNER_SECURITY_INFORMATION;
-    let all = Some(&raw mut descriptor.0);
-    // SAFETY: `file` keeps the handle open during the call, which writes only to the two variables.
-    unsafe { GetSecurityInfo(handle, SE_FILE_OBJECT, part, found, None, None, None, all) }.ok()?;
-    // SAFETY: `descriptor` contains the owner, and the result is writable.
-    unsafe { CheckTokenMembership(None, owner, &raw mut is_member) }?;
-    // SAFETY: `descriptor` contains the owner.
-    let is_system = unsafe { IsWellKnownSid(owner, WinLocalSystemSid) };
-    if !is_member.as_bool() && !is_system.as_bool() && !is_own_account(owner)? {
+    let owner = Owner::of(path)?;
+    if !owner.is_well_known(WinLocalSystemSid)
+        && !owner.is_own_group()?
+        && !owner.is_own_account()?
+    {
         return Err(owned_by_another(path));
     }
     set(path, OWNER_ONLY)
 }
 
-/// Whether this process runs as the account. Wine's `CheckTokenMembership` knows only the groups.
+/// Whether SYSTEM, Administrators or the account of this process owns a file or a folder, so that
+/// no ordinary user can have put it there.
+///
+/// # Errors
+/// Any error of the operating system.
+pub fn is_trusted(path: &Path) -> io::Result<bool> {
+    let owner = Owner::of(path)?;
+    let administrators = [WinLocalSystemSid, WinBuiltinAdministratorsSid];
+    let is_administrator = administrators.into_iter().any(|account| owner.is_well_known(account));
+    Ok(is_administrator || owner.is_own_account()?)
+}
+
+/// The owner of a file or a folder.
+struct Owner {
+    account: PSID,
+    /// Contains `account`.
+    _descriptor: Descriptor,
+}
+
+impl Owner {
+    fn of(path: &Path) -> io::Result<Owner> {
+        let file = open(path, READ_CONTROL.0)?;
+        let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+        let mut account = PSID::default();
+        let handle = HANDLE(file.as_raw_handle());
+        let found = Some(&raw mut account);
+        let part = OWNER_SECURITY_INFORMATION;
+        let all = Some(&raw mut descriptor.0);
+        // SAFETY: `file` keeps the handle open during the call, which writes only to the two
+        // variables.
+        unsafe { GetSecurityInfo(handle, SE_FILE_OBJECT, part, found, None, None, None, all) }
+            .ok()?;
+        Ok(Owner { account, _descriptor: descriptor })
+    }
+
+    fn is_well_known(&self, account: WELL_KNOWN_SID_TYPE) -> bool {
+        // SAFETY: the descriptor contains the account.
+        unsafe { IsWellKnownSid(self.account, account) }.as_bool()
+    }
+
+    /// Whether it is a group of this process, such as Administrators.
+    fn is_own_group(&self) -> io::Result<bool> {
+        let mut is_member = BOOL::default();
+        // SAFETY: the descriptor contains the account, and the result is writable.
+        unsafe { CheckTokenMembership(None, self.account, &raw mut is_member) }?;
+        Ok(is_member.as_bool())
+    }
+
+    /// Whether this process runs as the account. Wine's `CheckTokenMembership` knows only the
+    /// groups.
+    fn is_own_account(&self) -> io::Result<bool> {
+        is_own_account(self.account)
+    }
+}
+
+/// Whether this process runs as the account.
 fn is_own_account(account: PSID) -> io::Result<bool> {
     // The buffer is aligned as the structure; the SID is behind it and has at most 68 bytes
     // (`SECURITY_MAX_SID_SIZE`).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::status::query_all;
-use device_plugin::{Notes, Resource, RunError};
+use device_plugin::{Resource, RunError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest, Release};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -105,15 +105,34 @@ async fn another_object_under_the_same_name_is_registered_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_are_reported_and_change_no_stream() {
-    let (node, _gpus, kubelet, plugin) = started(Release::V1_36).await;
-    let notes = Notes::from([("notice".to_owned(), "two lines\nof text".to_owned())]);
-    plugin.served.send_modify(|served| served.notes.clone_from(&notes));
-    plugin.wait_for(|readiness| readiness.notes == notes).await;
+async fn the_document_is_reported_and_changes_no_stream() {
+    let (node, gpus, kubelet, plugin) = started(Release::V1_36).await;
+    let npus = Devices::new(NPU, "npu", 3);
+    serve(&plugin, &[&gpus, &npus]);
+    plugin.wait_for(|readiness| readiness.is_ready() && readiness.resources.len() == 2).await;
+    let document = b"two lines\nof text, \xFF";
+    plugin.served.send_modify(|served| served.document = document.to_vec());
+    plugin.wait_for(|readiness| readiness.document == document).await;
     assert!(plugin.readiness.borrow().is_ready());
     let answers = query_all(&node.host, &sockets(&node.host)).await;
-    assert_eq!(answers[0].as_ref().unwrap().notes, notes);
+    let [Ok(gpu), Ok(npu)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((gpu, gpu.document.as_slice()), (npu, document.as_slice()));
+    assert_eq!(gpu.instance, plugin.readiness.borrow().instance);
     assert_eq!(kubelet.registrations(GPU), 1);
+    let readiness = plugin.readiness.clone();
+    plugin.stop().await.unwrap();
+    assert_eq!(readiness.borrow().instance, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_plugin_has_another_instance() {
+    let mut instances = Vec::new();
+    for _ in 0..2 {
+        let (.., plugin) = started(Release::V1_36).await;
+        instances.push(plugin.readiness.borrow().instance);
+        plugin.stop().await.unwrap();
+    }
+    assert!(instances[0] != instances[1] && !instances.contains(&0), "{instances:?}");
 }
 
 /// Neither a kubelet nor an operating system would accept these names later.

@@ -1,11 +1,12 @@
 //! The reporter with a server in memory and a paused clock.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
 use daemon::logging::test_log::Log;
-use devices::{CORDON_ANNOTATION, Catalog, DeviceName, HostSnapshot, Moment};
+use devices::{CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, Moment};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -19,6 +19,7 @@ fn nobody_else_may_write_to_a_restricted_file() {
     set(&path, w!("D:P(A;;FA;;;WD)")).unwrap();
     assert_eq!(strangers(&path), ["Everyone (S-1-1-0)"]);
     restrict_to_owner(&path).unwrap();
+    assert!(is_trusted(&path).unwrap(), "the account of the test owns it");
     assert_eq!(strangers(&path), [""; 0]);
     // The account of the test can still use the file.
     std::fs::write(&path, "x").unwrap();

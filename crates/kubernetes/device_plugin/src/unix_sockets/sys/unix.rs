@@ -34,15 +34,25 @@ pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     remove_on_failure(path, listener).map(|listener| (listener, Ok(())))
 }
 
+/// Whether root or the user of this process owns a file or a folder, so that no other user can
+/// have put it there.
+///
+/// # Errors
+/// Any error of the operating system.
+pub fn is_trusted(path: &Path) -> io::Result<bool> {
+    let owner = fs::symlink_metadata(path)?.uid();
+    // Only Linux has `/proc/self`; elsewhere, the user is expected to own the directory.
+    let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
+    Ok(owner == 0 || owner == own)
+}
+
 /// Gives a file or a folder to its owner and to nobody else.
 ///
 /// # Errors
 /// Neither root nor the user of this process owns it, or any error of the operating system.
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
-    // Only Linux has `/proc/self`; elsewhere, the user is expected to own the directory.
-    let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
-    if found.uid() != 0 && found.uid() != own {
+    if !is_trusted(path)? {
         return Err(owned_by_another(path));
     }
     let mode = if found.is_dir() { 0o700 } else { OWNER_ONLY };

@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 
 use crate::unix_sockets::socket_file::remove_on_failure;
 
-pub use crate::unix_sockets::access_rights::restrict_to_owner;
+pub use crate::unix_sockets::access_rights::{is_trusted, restrict_to_owner};
 pub(crate) use file::identity;
 
 pub(crate) type Stream = TcpStream;

@@ -1,0 +1,140 @@
+use std::num::NonZeroU32;
+
+use devices::report::{ReportedHost, ReportedResource};
+use devices::{DeviceSet, HostBuild};
+
+use super::*;
+
+/// The answer of a daemon with these resources, each with its phase and the replicas of a device.
+fn answer(instance: u64, resources: &[(&str, Phase, u32)]) -> StatusReport {
+    let mut report = PluginReport::new(String::new(), &DeviceSet::default(), None);
+    report.node.host.build = Some("10.0.20348.1".parse::<HostBuild>().unwrap());
+    report.node.resources =
+        resources.iter().map(|(name, _, replicas)| reported(name, *replicas)).collect();
+    report.node.unmatched_cordons = vec!["`x` names no device".to_owned()];
+    let state = |(name, phase, _): &(&str, Phase, u32)| ResourceStatus {
+        name: (*name).to_owned(),
+        phase: (*phase).into(),
+        ..ResourceStatus::default()
+    };
+    StatusReport {
+        resources: resources.iter().map(state).collect(),
+        document: report.document(),
+        instance,
+    }
+}
+
+/// A resource, whose replicas show which daemon it is from.
+fn reported(name: &str, replicas: u32) -> ReportedResource {
+    ReportedResource {
+        name: name.parse().unwrap(),
+        replicas: NonZeroU32::new(replicas).unwrap(),
+        devices: Vec::new(),
+    }
+}
+
+fn of(answers: &[StatusReport]) -> NodeState {
+    let answers =
+        answers.iter().map(|answer| (PathBuf::from("/x/wddm-1.sock"), Ok(answer.clone())));
+    Answers::of(answers).node_state()
+}
+
+/// The resources that a node is known to have, with their replicas.
+fn known(state: &NodeState) -> Vec<String> {
+    let NodeState::Known(node) = state else { panic!("{state:?}") };
+    assert_eq!(node.host, ReportedHost { build: node.host.build, ..ReportedHost::default() });
+    assert_eq!(node.unmatched_cordons.len(), 1);
+    node.resources.iter().map(|r| format!("{} {}", r.name, r.replicas)).collect()
+}
+
+const UNREADABLE: &[u8] = br#"{"format": 2, "version": "99.0.0"}"#;
+
+#[test]
+fn the_resources_of_two_daemons_are_those_of_the_node() {
+    let display = answer(1, &[("a/display", Phase::Ready, 1)]);
+    let compute =
+        answer(2, &[("a/compute", Phase::WaitingForKubelet, 2), ("a/npu", Phase::Ready, 3)]);
+    let state = of(&[display.clone(), compute.clone(), compute, display]);
+    assert_eq!(known(&state), ["a/display 1", "a/compute 2", "a/npu 3"]);
+}
+
+#[test]
+fn during_an_update_the_daemon_counts_that_has_got_further() {
+    let old = |phase| answer(1, &[("a/display", phase, 1), ("a/old", Phase::Ready, 1)]);
+    let new = |phase| answer(2, &[("a/display", phase, 2)]);
+    for (old_phase, new_phase, replicas) in [
+        (Phase::Ready, Phase::WaitingForOtherDaemon, 1),
+        (Phase::WaitingForKubelet, Phase::WaitingForOtherDaemon, 1),
+        (Phase::WaitingForKubelet, Phase::Ready, 2),
+        (Phase::Registered, Phase::Starting, 1),
+    ] {
+        let mut both = [old(old_phase), new(new_phase)];
+        for _ in 0..2 {
+            let mut resources = known(&of(&both));
+            resources.sort_unstable();
+            assert_eq!(resources, [format!("a/display {replicas}"), "a/old 1".to_owned()]);
+            both.reverse();
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_waits_contributes_nothing() {
+    let waiting = answer(1, &[("a/display", Phase::WaitingForOtherDaemon, 1)]);
+    assert_eq!(of(std::slice::from_ref(&waiting)), NodeState::NotServed);
+    assert_eq!(of(&[]), NodeState::NotServed);
+    assert_eq!(of(&[answer(1, &[])]), NodeState::NotServed);
+    let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
+    assert_eq!(known(&of(&[waiting, other])), ["a/compute 2"]);
+}
+
+#[test]
+fn a_daemon_of_another_version_is_not_one_that_does_not_run() {
+    let unreadable = |phase| StatusReport {
+        document: UNREADABLE.to_vec(),
+        ..answer(1, &[("a/display", phase, 1)])
+    };
+    let version = PluginVersion { format: 2, version: "99.0.0".to_owned() };
+    let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
+    for answers in [vec![unreadable(Phase::Ready)], vec![other.clone(), unreadable(Phase::Ready)]] {
+        assert_eq!(of(&answers), NodeState::OtherVersion(version.clone()));
+    }
+    let waiting = unreadable(Phase::WaitingForOtherDaemon);
+    assert_eq!(known(&of(&[waiting, other])), ["a/compute 2"]);
+}
+
+/// Its devices would vanish from the labels of the node.
+#[test]
+fn a_daemon_that_does_not_answer_may_have_devices() {
+    let socket = PathBuf::from("/x/mcdm-1.sock");
+    let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
+    let answers = Answers::of([
+        (socket.clone(), Err(StatusError::Busy)),
+        (PathBuf::from("/x/wddm-1.sock"), Ok(other)),
+    ]);
+    assert_eq!(answers.node_state(), NodeState::Busy(socket));
+}
+
+#[test]
+fn the_devices_of_a_node_are_not_known_until_every_daemon_knows_its_own() {
+    let why = "the first discovery has not completed".to_owned();
+    let report = PluginReport::new(String::new(), &DeviceSet::default(), Some(why.clone()));
+    let pending = StatusReport {
+        document: report.document(),
+        ..answer(1, &[("a/display", Phase::Ready, 1)])
+    };
+    let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
+    assert_eq!(of(&[other, pending]), NodeState::Pending(why));
+}
+
+#[test]
+fn a_ready_daemon_counts_more_than_one_that_knows_no_devices() {
+    let resource = |phase: Phase, pending: &str| ResourceStatus {
+        phase: phase.into(),
+        pending: pending.to_owned(),
+        ..ResourceStatus::default()
+    };
+    let ready = resource(Phase::Ready, "");
+    assert!(rank(&resource(Phase::Ready, "the first discovery …")) < rank(&ready));
+    assert!(rank(&resource(Phase::Registered, "")) < rank(&ready));
+}

@@ -1,0 +1,219 @@
+//! What a plugin reports of its node: everything that labels, condition and Events depend on.
+//!
+//! The plugin computes it from its device set and sends it to the programs on its node that ask.
+//! So a label is the same for the plugin and for a program that read the report.
+
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use crate::printable::printable;
+use crate::{
+    Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, Health, HostBuild,
+    ListedDevice, LocationPath, Platform, PnpId, ResourceDevices, ResourceName, UnhealthyReason,
+    Vendor,
+};
+
+/// How many cordons that name no device a report contains. An annotation of a node has room for
+/// thousands.
+const MAX_UNMATCHED_CORDONS: usize = 64;
+
+/// A node, as its plugin lists it to the kubelet. A reader ignores fields that it does not know.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    /// Facts of the host.
+    pub host: ReportedHost,
+    /// The resources, in the order of the plugin.
+    pub resources: Vec<ReportedResource>,
+    /// A sentence for each cordon that names no device of the host, of at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched_cordons: Vec<String>,
+}
+
+/// What is known about the host of a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedHost {
+    /// The kind of system.
+    pub platform: Platform,
+    /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// The Windows build.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<HostBuild>,
+}
+
+/// A resource with its devices. Its replicas are not listed: each device has the same number.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedResource {
+    /// The name of the extended resource.
+    pub name: ResourceName,
+    /// The replicas of each device.
+    pub replicas: NonZeroU32,
+    /// The devices. One may also belong to another resource.
+    pub devices: Vec<ReportedDevice>,
+}
+
+/// A device as it is listed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportedDevice {
+    /// `PnP` device instance ID.
+    pub id: PnpId,
+    /// The name that Device Manager shows.
+    pub description: String,
+    /// Vendor ID of PCI or ACPI.
+    pub vendor_id: u32,
+    /// Device ID of PCI.
+    pub device_id: u32,
+    /// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
+    /// plugin was started with does not matter.
+    pub driver_model: DriverModel,
+    /// The driver's version, if it reports one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_version: Option<DriverVersion>,
+    /// The date of the driver package, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_date: Option<DriverDate>,
+    /// Dedicated memory in MiB, if the driver reports it.
+    #[serde(rename = "dedicatedMemoryMiB", skip_serializing_if = "Option::is_none")]
+    pub dedicated_memory_mib: Option<u64>,
+    /// Built into the processor.
+    pub integrated: bool,
+    /// Can be removed while the host runs.
+    pub detachable: bool,
+    /// The first location path, if Windows reports one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location_path: Option<LocationPath>,
+    /// Why the device must not be allocated; absent if it is healthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unhealthy: Option<Unhealthy>,
+}
+
+/// Why a device is unhealthy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unhealthy {
+    /// The kind of the reason, for programs.
+    pub kind: UnhealthyKind,
+    /// The reason, for administrators.
+    pub text: String,
+}
+
+/// The kinds of [`UnhealthyReason`], without its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum UnhealthyKind {
+    /// Windows reports a problem code.
+    ProblemCode,
+    /// The folder of the driver is missing or empty.
+    NoDriverFiles,
+    /// The adapter cannot be read.
+    Unreadable,
+    /// The adapter is skipped now.
+    Skipped,
+    /// The host no longer reports the device.
+    Removed,
+    /// An administrator took the device out of service.
+    Cordoned,
+    /// The driver was reset too often.
+    Resets,
+    /// A kind of a newer plugin.
+    #[serde(other)]
+    Unknown,
+}
+
+impl NodeReport {
+    /// The report of a node with these devices.
+    #[must_use]
+    pub fn of(set: &DeviceSet) -> NodeReport {
+        let unmatched = set.unmatched_cordons.iter().take(MAX_UNMATCHED_CORDONS);
+        NodeReport {
+            host: ReportedHost {
+                platform: set.host.platform,
+                product: set.host.product.clone(),
+                build: set.host.build,
+            },
+            resources: set.resources.iter().map(|r| ReportedResource::of(r)).collect(),
+            unmatched_cordons: unmatched
+                .map(|cordon| printable(&cordon.to_string()).into_owned())
+                .collect(),
+        }
+    }
+
+    /// The devices of all resources.
+    pub fn devices(&self) -> impl Iterator<Item = &ReportedDevice> + Clone {
+        self.resources.iter().flat_map(|resource| &resource.devices)
+    }
+}
+
+impl ReportedResource {
+    fn of(resource: &ResourceDevices) -> ReportedResource {
+        ReportedResource {
+            name: resource.spec.name.clone(),
+            replicas: resource.spec.sharing.replicas,
+            devices: resource.entries().iter().map(ReportedDevice::of).collect(),
+        }
+    }
+}
+
+impl ReportedDevice {
+    /// Whether the device can be allocated.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.unhealthy.is_none()
+    }
+
+    /// The vendor.
+    #[must_use]
+    pub fn vendor(&self) -> Vendor {
+        Vendor::from_id(self.vendor_id)
+    }
+
+    fn of(entry: &ListedDevice) -> ReportedDevice {
+        let device = &entry.device;
+        ReportedDevice {
+            id: device.id.clone(),
+            description: device.description.clone(),
+            vendor_id: device.hardware_id.vendor,
+            device_id: device.hardware_id.device,
+            driver_model: driver_model(device),
+            driver_version: device.driver_version,
+            driver_date: device.driver_date,
+            dedicated_memory_mib: device.dedicated_memory_mib,
+            integrated: device.integrated,
+            detachable: device.detachable,
+            location_path: device.location_path.clone(),
+            unhealthy: match entry.health {
+                Health::Healthy => None,
+                Health::Unhealthy(reason) => Some(Unhealthy::of(reason)),
+            },
+        }
+    }
+}
+
+impl Unhealthy {
+    fn of(reason: UnhealthyReason) -> Unhealthy {
+        let kind = match reason {
+            UnhealthyReason::ProblemCode(_) => UnhealthyKind::ProblemCode,
+            UnhealthyReason::NoDriverFiles => UnhealthyKind::NoDriverFiles,
+            UnhealthyReason::Unreadable => UnhealthyKind::Unreadable,
+            UnhealthyReason::Skipped => UnhealthyKind::Skipped,
+            UnhealthyReason::Removed => UnhealthyKind::Removed,
+            UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
+            UnhealthyReason::Resets { .. } => UnhealthyKind::Resets,
+        };
+        Unhealthy { kind, text: reason.to_string() }
+    }
+}
+
+fn driver_model(device: &Device) -> DriverModel {
+    if Filter::of(DriverModel::Wddm).matches(device) {
+        DriverModel::Wddm
+    } else {
+        DriverModel::Mcdm
+    }
+}
