@@ -204,7 +204,7 @@ impl Unhealthy {
             UnhealthyReason::Skipped => UnhealthyKind::Skipped,
             UnhealthyReason::Removed => UnhealthyKind::Removed,
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
-            UnhealthyReason::Resets { .. } => UnhealthyKind::Resets,
+            UnhealthyReason::Resets => UnhealthyKind::Resets,
         };
         Unhealthy { kind, text: reason.to_string() }
     }

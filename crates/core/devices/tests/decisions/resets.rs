@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use devices::report::{EventReason, device_events};
+use devices::report::{EventReason, NodeReport, device_events};
 use devices::{
     Catalog, DeviceSet, Health, HostSnapshot, Luid, ModelPolicy, Moment, PnpId, ResetHistory,
     ResetLimit,
@@ -79,7 +79,11 @@ fn a_device_that_is_reset_again_and_again_is_one_event() {
     for (counter, at) in [(0, 0), (2, 1), (4, 2), (7, 3), (7, 12), (7, 14)] {
         let before = node.set.clone();
         node.read(counter, at);
-        events.extend(device_events(&before, &node.set).into_iter().map(|event| event.reason));
+        events.extend(
+            device_events(&NodeReport::of(&before), &NodeReport::of(&node.set))
+                .into_iter()
+                .map(|event| event.reason),
+        );
     }
     assert_eq!(events, [EventReason::Unhealthy, EventReason::Recovered]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use devices::report::device_events;
+use devices::report::{NodeReport, device_events};
 use devices::{
     Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HeldDevices,
     HostSnapshot, Luid, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
@@ -164,7 +164,7 @@ fn a_device_that_is_spelled_otherwise_is_the_same_device() {
     let before = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
     let after = step(&catalog, Some(&before), vec![respelled], 1);
     assert_eq!(health(&after), [(1001, Health::Healthy)]);
-    assert_eq!(device_events(&before, &after), []);
+    assert_eq!(device_events(&NodeReport::of(&before), &NodeReport::of(&after)), []);
     let before = before.resources[0].replicas().collect::<Vec<_>>();
     let resource = &after.resources[0];
     assert!(resource.replicas().eq(before.iter().cloned()));
