@@ -34,6 +34,12 @@ impl Failure {
         Failure { status: RUNTIME, error: error.into(), hint: None }
     }
 
+    /// The failure of a library's error: wrong usage or not, and with the error's hint if it has one.
+    pub fn of(error: impl Into<anyhow::Error>, is_usage: bool, hint: Option<String>) -> Failure {
+        let status = if is_usage { USAGE } else { RUNTIME };
+        Failure { status, error: error.into(), hint }
+    }
+
     /// Adds a hint, which is printed on its own line after the error.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
@@ -79,7 +85,7 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
+        Failure::of(error, true, hint)
     }
 }
 

@@ -70,7 +70,6 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Failure {
         let hint = error.hint().map(str::to_owned);
         let is_usage = error.is_wrong_usage();
-        let failure = if is_usage { Failure::usage(error) } else { Failure::runtime(error) };
-        failure.hint_if_any(hint)
+        Failure::of(error, is_usage, hint)
     }
 }

@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn the_specification_is_written_again_if_it_was_changed() {
         let folder = tempfile::tempdir().unwrap();
-        let (folder, file) =
-            (folder.path().join("cdi"), folder.path().join("cdi/directx-dxg.json"));
+        let file = folder.path().join("cdi/directx-dxg.json");
+        let folder = folder.path().join("cdi");
         provide(&folder).unwrap();
         let written = std::fs::read_to_string(&file).unwrap();
         insta::assert_snapshot!(written);

@@ -146,7 +146,6 @@ impl From<DaemonError> for Failure {
     fn from(error: DaemonError) -> Failure {
         let hint = error.hint().map(str::to_owned);
         let is_usage = error.is_wrong_usage();
-        let failure = if is_usage { Failure::usage(error) } else { Failure::runtime(error) };
-        failure.hint_if_any(hint)
+        Failure::of(error, is_usage, hint)
     }
 }

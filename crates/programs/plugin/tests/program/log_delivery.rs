@@ -71,7 +71,7 @@ async fn the_lines_are_written_once_the_log_is_read_again() {
     let reader = std::thread::spawn(move || std::io::read_to_string(reader).unwrap());
     assert_eq!(daemon.stop(), Some(0));
     let log = reader.join().unwrap();
-    // Lines from before and after somebody began to read.
+    // Lines from before and after the reader began to read.
     for line in ["registered with kubelet", "shutting down"] {
         assert!(log.contains(line), "{log}");
     }

@@ -198,8 +198,8 @@ mod tests {
     #[test]
     fn everybody_may_read_shared_programs_and_only_administrators_may_change_them() {
         let folder = tempfile::tempdir().unwrap();
-        let (programs, file) =
-            (folder.path().join("programs"), folder.path().join("programs/a.dll"));
+        let programs = folder.path().join("programs");
+        let file = folder.path().join("programs/a.dll");
         std::fs::create_dir(&programs).unwrap();
         std::fs::write(&file, "x").unwrap();
         for path in [&programs, &file] {
