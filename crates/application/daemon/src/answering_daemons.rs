@@ -60,6 +60,14 @@ impl Answers {
     pub async fn ask(directory: &Path, models: &[DriverModel]) -> io::Result<Answers> {
         let sockets = sockets(directory, models)?;
         let answers = query_all(&UnixSockets, &sockets).await;
+        for (socket, answer) in sockets.iter().zip(&answers) {
+            if let Err(error) = answer
+                && !matches!(error, StatusError::Busy)
+            {
+                let socket = socket.display();
+                tracing::info!(%socket, %error, "skipping stale socket");
+            }
+        }
         Ok(Answers::of(sockets.into_iter().zip(answers)))
     }
 
@@ -83,10 +91,8 @@ impl Answers {
                     });
                 }
                 Err(StatusError::Busy) => all.busy.push(socket),
-                Err(error) => {
-                    let socket = socket.display();
-                    tracing::info!(%socket, %error, "skipping stale socket");
-                }
+                // Nothing listens on the socket, or another program does.
+                Err(_) => {}
             }
         }
         all
