@@ -1,6 +1,6 @@
-//! Labels, condition and Events of a node object for the node's devices.
+//! Labels, conditions and Events of a node object for the node's devices.
 //!
-//! Turns what a plugin reports of its node into labels, a condition, and Events for what has
+//! Turns what a plugin reports of its node into labels, conditions, and Events for what has
 //! changed. It does not know how a cluster is reached.
 
 mod condition;
@@ -11,7 +11,9 @@ mod labels;
 mod model;
 mod node_report;
 
-pub use condition::{CONDITION, Condition, ConditionStatus, condition};
+pub use condition::{
+    Condition, ConditionKind, ConditionStatus, Progress, devices_healthy, devices_ready,
+};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};
 pub use labels::labels;

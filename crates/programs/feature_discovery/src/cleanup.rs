@@ -7,9 +7,8 @@ use clap::Args;
 use cluster::{Client, ClusterError, applied_labels, condition, has_taint};
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
-use devices::report::CONDITION;
 
-use crate::node_state::MANAGER;
+use crate::node_state::{CONDITION, MANAGER};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

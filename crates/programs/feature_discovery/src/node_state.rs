@@ -1,13 +1,16 @@
 //! The desired labels, condition and taints of the node object, and which of them it lacks. No I/O.
 
 use cluster::{Node, NodeCondition, has_applied, has_taint};
-use devices::report::{CONDITION, Labels, NodeReport, ReportedDevice};
+use devices::report::{Labels, NodeReport, ReportedDevice};
 use devices::{CORDON_ANNOTATION, DeviceName};
 
 use crate::monitoring::Purpose;
 
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
+
+/// The type of the condition.
+pub(crate) const CONDITION: &str = "DirectXDevicesHealthy";
 
 /// The desired state of a node object.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,7 +24,7 @@ pub(crate) struct Desired {
 impl Desired {
     /// The desired state of the object of a node with this report.
     pub(crate) fn of(report: &NodeReport, gfd_labels: bool) -> Desired {
-        let condition = devices::report::condition(report);
+        let condition = devices::report::devices_healthy(report);
         let usable = report
             .resources
             .iter()
@@ -29,7 +32,7 @@ impl Desired {
         Desired {
             labels: devices::report::labels(report, gfd_labels),
             condition: NodeCondition {
-                type_: CONDITION.to_owned(),
+                type_: condition.kind.name().to_owned(),
                 status: condition.status.to_string(),
                 reason: Some(condition.reason.to_owned()),
                 message: Some(condition.message),

@@ -1,19 +1,17 @@
-//! The condition of a node that says whether its devices are healthy.
+//! The conditions of a node: whether its devices are healthy, and whether pods can use them.
 
-use std::fmt::Write as _;
+use super::node_report::{NodeReport, ReportedDevice, UnhealthyKind};
+use crate::ResourceName;
 
-use super::node_report::NodeReport;
-
-/// The type of the condition.
-pub const CONDITION: &str = "DirectXDevicesHealthy";
-
-/// How many devices a message names.
+/// How many devices or resources a message names.
 const NAMED: usize = 8;
 
-/// The condition of a node.
+/// A condition of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// Whether the devices are healthy.
+    /// What it says.
+    pub kind: ConditionKind,
+    /// Whether that is so.
     pub status: ConditionStatus,
     /// The reason, for programs.
     pub reason: &'static str,
@@ -21,41 +19,141 @@ pub struct Condition {
     pub message: String,
 }
 
+/// The conditions of a node. As text, their types.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray,
+)]
+pub enum ConditionKind {
+    /// Every advertised device is healthy, or out of service on purpose.
+    #[strum(serialize = "DirectXDevicesHealthy")]
+    Healthy,
+    /// Pods can use the devices.
+    #[strum(serialize = "DirectXDevicesReady")]
+    Ready,
+}
+
 /// The status of a condition. As text, as the API server spells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display)]
 pub enum ConditionStatus {
-    /// Every advertised device is healthy.
+    /// It is so.
     True,
-    /// At least one device is unhealthy.
+    /// It is not.
     False,
-    /// There are none.
+    /// Nobody knows.
     Unknown,
 }
 
-/// The condition of a node.
-#[must_use]
-pub fn condition(report: &NodeReport) -> Condition {
-    let mut reasons = Vec::new();
-    for device in report.devices() {
-        if let Some(unhealthy) = &device.unhealthy {
-            let reason = &unhealthy.text;
-            reasons.push(format!("{} ({}): {reason}", device.id, device.description));
-        }
+/// How far a resource is on its way to pods.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The kubelet has not received its devices, for this reason.
+    NotRegistered(String),
+    /// The node object does not report devices of it that can be allocated.
+    NotAllocatable,
+    /// The node object reports them.
+    Allocatable,
+}
+
+impl ConditionKind {
+    /// The type of the condition.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
     }
+
+    /// The condition that this is not known.
+    #[must_use]
+    pub fn unknown(self, reason: &'static str, message: String) -> Condition {
+        Condition { kind: self, status: ConditionStatus::Unknown, reason, message }
+    }
+
+    fn is(self, reason: &'static str, message: String) -> Condition {
+        Condition { kind: self, status: ConditionStatus::True, reason, message }
+    }
+
+    fn is_not(self, reason: &'static str, message: String) -> Condition {
+        Condition { kind: self, status: ConditionStatus::False, reason, message }
+    }
+}
+
+/// The condition [`ConditionKind::Healthy`] of a node.
+#[must_use]
+pub fn devices_healthy(report: &NodeReport) -> Condition {
+    let healthy = ConditionKind::Healthy;
     let count = report.devices().count();
     if count == 0 {
-        let message = "no device is advertised".to_owned();
-        return Condition { status: ConditionStatus::Unknown, reason: "NoDevices", message };
+        return healthy.unknown("NoDevices", "no device is advertised".to_owned());
     }
-    if reasons.is_empty() {
-        let message = format!("{count} of {count} devices are healthy");
-        return Condition { status: ConditionStatus::True, reason: "AllHealthy", message };
+    let unhealthy: Vec<String> = report.devices().filter_map(reason_of).collect();
+    if unhealthy.is_empty() {
+        return healthy.is("AllHealthy", format!("{count} of {count} devices are healthy"));
     }
-    let mut message = format!("{} of {count} devices are unhealthy: ", reasons.len());
-    message.push_str(&reasons[..reasons.len().min(NAMED)].join("; "));
-    if reasons.len() > NAMED {
-        // Writing to a String cannot fail.
-        let _ = write!(message, "; and {} more", reasons.len() - NAMED);
+    let named = first(&unhealthy);
+    if report.devices().all(|device| device.is_healthy() || device.is_cordoned()) {
+        let cordoned = unhealthy.len();
+        let message = format!("{cordoned} of {count} devices are out of service: {named}");
+        return healthy.is("CordonedDevices", message);
     }
-    Condition { status: ConditionStatus::False, reason: "UnhealthyDevices", message }
+    let message = format!("{} of {count} devices are unhealthy: {named}", unhealthy.len());
+    healthy.is_not("UnhealthyDevices", message)
+}
+
+/// The condition [`ConditionKind::Ready`] of a node: at least one resource has a healthy device,
+/// and pods can use every such resource. `progress` says how far a resource is.
+#[must_use]
+pub fn devices_ready(
+    report: &NodeReport,
+    progress: impl Fn(&ResourceName) -> Progress,
+) -> Condition {
+    let ready = ConditionKind::Ready;
+    let mut usable = Vec::new();
+    let mut missing = Vec::new();
+    let mut is_registered = true;
+    for resource in &report.resources {
+        if !resource.devices.iter().any(ReportedDevice::is_healthy) {
+            continue;
+        }
+        let name = &resource.name;
+        usable.push(name.to_string());
+        match progress(name) {
+            Progress::Allocatable => {}
+            Progress::NotAllocatable => missing.push(format!("{name} is not allocatable yet")),
+            Progress::NotRegistered(why) => {
+                is_registered = false;
+                missing.push(format!("{name} is not registered with the kubelet: {why}"));
+            }
+        }
+    }
+    if usable.is_empty() {
+        let message = match report.devices().count() {
+            0 => "no device is advertised",
+            _ => "no advertised device is healthy",
+        };
+        return ready.is_not("NoHealthyDevices", message.to_owned());
+    }
+    if missing.is_empty() {
+        return ready.is("DevicesReady", format!("pods can use {}", first(&usable)));
+    }
+    let reason = if is_registered { "NotAllocatable" } else { "NotRegistered" };
+    ready.is_not(reason, first(&missing))
+}
+
+fn reason_of(device: &ReportedDevice) -> Option<String> {
+    let reason = &device.unhealthy.as_ref()?.text;
+    Some(format!("{} ({}): {reason}", device.id, device.description))
+}
+
+impl ReportedDevice {
+    fn is_cordoned(&self) -> bool {
+        self.unhealthy.as_ref().is_some_and(|reason| reason.kind == UnhealthyKind::Cordoned)
+    }
+}
+
+/// The first of these texts, and how many more there are.
+fn first(texts: &[String]) -> String {
+    let named = texts[..texts.len().min(NAMED)].join("; ");
+    match texts.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
 }

@@ -1,4 +1,4 @@
-//! Labels, condition and Events of recorded hosts.
+//! Labels, conditions and Events of recorded hosts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
 use devices::report::{
-    ConditionStatus, EventReason, Labels, NodeReport, UnhealthyKind, condition, device_events,
-    labels,
+    ConditionStatus, EventReason, Labels, NodeReport, Progress, UnhealthyKind, device_events,
+    devices_healthy, devices_ready, labels,
 };
-use devices::{Catalog, Cordon, CordonSource, DeviceSet, HostSnapshot, Moment, Policy};
+use devices::{
+    Attribute, Catalog, Cordon, CordonSource, DeviceName, DeviceSet, HostSnapshot, Moment, Policy,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -140,19 +142,87 @@ fn a_node_without_devices_has_a_count_and_no_model() {
 #[test]
 fn the_condition_names_unhealthy_devices() {
     let mut snapshot = recorded("aws-t4-two.yaml");
-    let healthy = condition(&report(&snapshot));
+    let healthy = devices_healthy(&report(&snapshot));
     assert_eq!((healthy.status, healthy.reason), (ConditionStatus::True, "AllHealthy"));
     let device = snapshot.adapters[0].pnp.as_mut().unwrap();
     device.problem_code = 43;
     let id = device.id.to_string();
-    let unhealthy = condition(&report(&snapshot));
+    let unhealthy = devices_healthy(&report(&snapshot));
     assert_eq!((unhealthy.status, unhealthy.reason), (ConditionStatus::False, "UnhealthyDevices"));
     let expected = format!(
         "1 of 2 devices are unhealthy: {id} (NVIDIA Tesla T4): Windows reports problem code 43"
     );
     assert_eq!(unhealthy.message, expected);
-    let none = condition(&report(&recorded("generated/no-adapters.yaml")));
+    let none = devices_healthy(&report(&recorded("generated/no-adapters.yaml")));
     assert_eq!((none.status, none.reason), (ConditionStatus::Unknown, "NoDevices"));
+}
+
+#[test]
+fn devices_that_are_only_out_of_service_on_purpose_are_no_fault() {
+    let mut snapshot = recorded("aws-t4-two.yaml");
+    let id = snapshot.adapters[0].pnp.as_ref().unwrap().id.to_string();
+    snapshot.cordoned = DeviceName::list(&id);
+    let cordoned = devices_healthy(&report(&snapshot));
+    assert_eq!((cordoned.status, cordoned.reason), (ConditionStatus::True, "CordonedDevices"));
+    let start = format!("1 of 2 devices are out of service: {id} (NVIDIA Tesla T4): ");
+    assert!(cordoned.message.starts_with(&start), "{}", cordoned.message);
+    snapshot.adapters[1].pnp.as_mut().unwrap().problem_code = 43;
+    let unhealthy = devices_healthy(&report(&snapshot));
+    assert_eq!((unhealthy.status, unhealthy.reason), (ConditionStatus::False, "UnhealthyDevices"));
+    assert!(unhealthy.message.starts_with("2 of 2 devices are unhealthy: "), "both are named");
+}
+
+#[test]
+fn devices_are_ready_once_pods_can_use_each_resource_with_a_healthy_one() {
+    let mut snapshot = recorded("aws-t4-two.yaml");
+    snapshot.adapters[1].attributes = vec![Attribute::D3d12CoreCompute].into();
+    let missing = |why: &str| Progress::NotRegistered(why.to_owned());
+    let cases = [
+        (
+            [Progress::Allocatable, Progress::Allocatable],
+            (ConditionStatus::True, "DevicesReady"),
+            "pods can use directx.microsoft.com/display; directx.microsoft.com/compute",
+        ),
+        (
+            [Progress::NotAllocatable, Progress::Allocatable],
+            (ConditionStatus::False, "NotAllocatable"),
+            "directx.microsoft.com/display is not allocatable yet",
+        ),
+        (
+            [Progress::NotAllocatable, missing("no kubelet")],
+            (ConditionStatus::False, "NotRegistered"),
+            "directx.microsoft.com/display is not allocatable yet; directx.microsoft.com/compute \
+             is not registered with the kubelet: no kubelet",
+        ),
+    ];
+    for ([display, compute], expected, message) in cases {
+        let condition = devices_ready(&report(&snapshot), |resource| {
+            let is_display = resource.as_str().ends_with("/display");
+            if is_display { display.clone() } else { compute.clone() }
+        });
+        assert_eq!((condition.status, condition.reason), expected);
+        assert_eq!(condition.message, message);
+    }
+    // Nobody waits for a resource without a healthy device.
+    snapshot.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
+    let waits = |snapshot: &HostSnapshot| {
+        devices_ready(&report(snapshot), |resource| match resource.as_str() {
+            "directx.microsoft.com/display" => missing("all are unhealthy"),
+            _ => Progress::Allocatable,
+        })
+    };
+    assert_eq!(waits(&snapshot).message, "pods can use directx.microsoft.com/compute");
+    for adapter in &mut snapshot.adapters {
+        adapter.pnp.as_mut().unwrap().problem_code = 43;
+    }
+    let none = waits(&snapshot);
+    assert_eq!((none.status, none.reason), (ConditionStatus::False, "NoHealthyDevices"));
+    assert_eq!(none.message, "no advertised device is healthy");
+    let none = waits(&recorded("generated/no-adapters.yaml"));
+    assert_eq!(
+        (none.reason, none.message.as_str()),
+        ("NoHealthyDevices", "no device is advertised")
+    );
 }
 
 #[test]
@@ -170,7 +240,7 @@ fn the_message_of_many_devices_is_limited() {
             adapter
         })
         .collect();
-    let message = condition(&report(&snapshot)).message;
+    let message = devices_healthy(&report(&snapshot)).message;
     assert!(message.starts_with("100 of 100 devices are unhealthy: "), "{message}");
     assert!(message.ends_with("; and 92 more") && message.len() < 2000, "{message}");
 }
@@ -259,7 +329,7 @@ fn a_report_of_a_newer_plugin_is_read_without_what_is_new() {
     let read: NodeReport = serde_json::from_value(json).unwrap();
     let unhealthy = read.resources[0].devices[0].unhealthy.as_ref().unwrap();
     assert_eq!(unhealthy.kind, UnhealthyKind::Unknown);
-    assert_eq!(condition(&read), condition(&report));
+    assert_eq!(devices_healthy(&read), devices_healthy(&report));
     assert_eq!(labels(&read, true), labels(&report, true));
 }
 
@@ -341,7 +411,7 @@ proptest! {
         let read = [&before, &after].map(read_back);
         prop_assert_eq!(&read[1], &after);
         prop_assert_eq!(labels(&read[1], with_nvidia), labels(&after, with_nvidia));
-        prop_assert_eq!(condition(&read[1]), condition(&after));
+        prop_assert_eq!(devices_healthy(&read[1]), devices_healthy(&after));
         prop_assert_eq!(device_events(&read[0], &read[1]), device_events(&before, &after));
     }
 }
