@@ -8,7 +8,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -16,6 +15,7 @@ use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
 use daemon::logging::{self, LogArguments, LogDestination};
+use devices::report::NodeReport;
 use devices::{Catalog, DeviceSet, Moment};
 #[cfg(unix)]
 use tokio::signal::unix;
@@ -54,13 +54,13 @@ fn main() -> ExitCode {
 fn run(line: &CommandLine) -> Result<()> {
     let logged = logging::start(&line.logs, &LogDestination::Stderr);
     let _flush = logged?;
-    let devices = devices(&line.inventory)?;
+    let report = report(&line.inventory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async {
         #[cfg(unix)]
         let mut restart = unix::signal(unix::SignalKind::hangup())?;
         let pause = Duration::from_millis(line.pause);
-        let mut fleet = Fleet::start(line, &devices, pause).await?;
+        let mut fleet = Fleet::start(line, &report, pause).await?;
         println!("started");
         loop {
             #[cfg(unix)]
@@ -73,12 +73,13 @@ fn run(line: &CommandLine) -> Result<()> {
     }))
 }
 
-fn devices(inventory: &Path) -> Result<Arc<DeviceSet>> {
+/// What the plugin of every node reports.
+fn report(inventory: &Path) -> Result<NodeReport> {
     let snapshot = config::inventory::read(inventory)
         .with_context(|| format!("cannot read the inventory `{}`", inventory.display()))?;
     let policy = config::load(&Flags::default(), &ProcessEnvironment)?.policy;
     let offer = Catalog::new(policy).offer(&snapshot);
-    Ok(Arc::new(DeviceSet::next(None, offer, Moment::default())))
+    Ok(NodeReport::of(&DeviceSet::next(None, offer, Moment::default())))
 }
 
 /// The programs of all nodes.
@@ -92,13 +93,13 @@ struct Node {
     /// What a container of the node's pod sees as `/`.
     root: PathBuf,
     port: u16,
-    devices: Arc<DeviceSet>,
+    report: NodeReport,
     program: JoinHandle<()>,
 }
 
 impl Fleet {
     /// Starts the programs of all nodes one after another, with a pause after each.
-    async fn start(line: &CommandLine, devices: &Arc<DeviceSet>, pause: Duration) -> Result<Fleet> {
+    async fn start(line: &CommandLine, report: &NodeReport, pause: Duration) -> Result<Fleet> {
         let folder = &line.accounts;
         let unreadable = || format!("cannot read the folder `{}`", folder.display());
         let mut nodes = Vec::new();
@@ -106,9 +107,9 @@ impl Fleet {
             let entry = entry.with_context(unreadable)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let root = entry.path();
-            let program = start(client(&name, &root, line.port)?, devices);
+            let program = start(client(&name, &root, line.port)?, report);
             tokio::time::sleep(pause).await;
-            nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });
+            nodes.push(Node { name, root, port: line.port, report: report.clone(), program });
         }
         Ok(Fleet { nodes })
     }
@@ -119,15 +120,15 @@ impl Fleet {
             node.program.abort();
             // The task was canceled, so the result says nothing.
             let _ = (&mut node.program).await;
-            node.program = start(client(&node.name, &node.root, node.port)?, &node.devices);
+            node.program = start(client(&node.name, &node.root, node.port)?, &node.report);
             tokio::time::sleep(pause).await;
         }
         Ok(())
     }
 }
 
-fn start(client: Client, devices: &Arc<DeviceSet>) -> JoinHandle<()> {
-    spawn_local(feature_discovery::report_unchanging_devices(client, Arc::clone(devices)))
+fn start(client: Client, report: &NodeReport) -> JoinHandle<()> {
+    spawn_local(feature_discovery::report_unchanging_devices(client, report.clone()))
 }
 
 /// A client with the account of one node, as the program makes it.

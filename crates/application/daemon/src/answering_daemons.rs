@@ -3,7 +3,7 @@
 //! Several daemons run on a node with a `DaemonSet` for each driver model, and during a rolling
 //! update.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,19 @@ use device_plugin::UnixSockets;
 use device_plugin::status::{
     Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
-use devices::DriverModel;
 use devices::report::NodeReport;
+use devices::{DriverModel, ResourceName};
 
 use crate::plugin_report::{PluginReport, PluginVersion};
+use crate::status::registration;
 
 /// A daemon that answered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Daemon {
     /// One of its sockets.
     pub socket: PathBuf,
+    /// The number of its process, or 0 if it is of a version that has none.
+    pub instance: u64,
     /// Its resources, and how far their registration is.
     pub resources: Vec<ResourceStatus>,
     /// What it reports of the node.
@@ -39,7 +42,27 @@ pub enum NodeState {
     /// The devices are not known, for this reason.
     Pending(String),
     /// The resources and their devices.
-    Known(Box<NodeReport>),
+    Known(Box<NodeListing>),
+}
+
+/// What the daemons of a node list together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeListing {
+    /// The resources and their devices.
+    pub node: NodeReport,
+    /// How each of these resources is served.
+    pub served: BTreeMap<ResourceName, ServedResource>,
+    /// Why daemons do not use their newest configuration.
+    pub rejected_configurations: BTreeSet<String>,
+}
+
+/// How a resource is served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServedResource {
+    /// The number of the daemon that serves it.
+    pub instance: u64,
+    /// Why the kubelet has not received its devices, if it has not.
+    pub not_registered: Option<String>,
 }
 
 /// What listens on the sockets of a device plugin directory.
@@ -86,6 +109,7 @@ impl Answers {
                     instances.push(status.instance);
                     all.daemons.push(Daemon {
                         socket,
+                        instance: status.instance,
                         report: PluginReport::read(&status.document),
                         resources: status.resources,
                     });
@@ -107,12 +131,14 @@ impl Answers {
         }
         let mut best = best_of(&self.daemons);
         best.retain(|_, (_, resource)| resource.phase() != Phase::WaitingForOtherDaemon);
-        let serves = |daemon: &Daemon, name: &str| {
-            best.get(name).is_some_and(|(serving, _)| std::ptr::eq(*serving, daemon))
-        };
-        let mut merged: Option<NodeReport> = None;
+        let mut listing: Option<NodeListing> = None;
         for daemon in &self.daemons {
-            if !daemon.resources.iter().any(|resource| serves(daemon, &resource.name)) {
+            let served: BTreeMap<&str, &ResourceStatus> = best
+                .iter()
+                .filter(|(_, (serving, _))| std::ptr::eq(*serving, daemon))
+                .map(|(name, (_, resource))| (*name, *resource))
+                .collect();
+            if served.is_empty() {
                 continue;
             }
             let report = match &daemon.report {
@@ -122,14 +148,42 @@ impl Answers {
             if let Some(pending) = &report.pending {
                 return NodeState::Pending(pending.clone());
             }
-            let mut node = report.node.clone();
-            node.resources.retain(|resource| serves(daemon, resource.name.as_str()));
-            match &mut merged {
-                None => merged = Some(node),
-                Some(merged) => add(merged, node),
+            listing.get_or_insert_default().add(daemon.instance, report, &served);
+        }
+        listing.map_or(NodeState::NotServed, |listing| NodeState::Known(Box::new(listing)))
+    }
+}
+
+impl NodeListing {
+    /// The listing of one daemon whose resources are registered.
+    #[must_use]
+    pub fn registered(node: NodeReport, instance: u64) -> NodeListing {
+        let registered = ServedResource { instance, not_registered: None };
+        let names = node.resources.iter().map(|resource| resource.name.clone());
+        let served = names.map(|name| (name, registered.clone())).collect();
+        NodeListing { node, served, ..NodeListing::default() }
+    }
+
+    /// Adds what another daemon on the same host reports of the resources that it serves.
+    fn add(
+        &mut self,
+        instance: u64,
+        report: &PluginReport,
+        served: &BTreeMap<&str, &ResourceStatus>,
+    ) {
+        self.node.host.clone_from(&report.node.host);
+        for resource in &report.node.resources {
+            let Some(status) = served.get(resource.name.as_str()) else { continue };
+            let not_registered = (!status.is_ready()).then(|| registration(status));
+            self.served.insert(resource.name.clone(), ServedResource { instance, not_registered });
+            self.node.resources.push(resource.clone());
+        }
+        for cordon in &report.node.unmatched_cordons {
+            if !self.node.unmatched_cordons.contains(cordon) {
+                self.node.unmatched_cordons.push(cordon.clone());
             }
         }
-        merged.map_or(NodeState::NotServed, |node| NodeState::Known(Box::new(node)))
+        self.rejected_configurations.extend(report.rejected_configuration.clone());
     }
 }
 
@@ -163,16 +217,6 @@ pub fn best_of(daemons: &[Daemon]) -> BTreeMap<&str, (&Daemon, &ResourceStatus)>
 fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
     let phase = resource.phase();
     (resource.is_ready(), phase != Phase::WaitingForOtherDaemon, phase)
-}
-
-/// Adds what another daemon on the same host lists.
-fn add(merged: &mut NodeReport, other: NodeReport) {
-    merged.resources.extend(other.resources);
-    for cordon in other.unmatched_cordons {
-        if !merged.unmatched_cordons.contains(&cordon) {
-            merged.unmatched_cordons.push(cordon);
-        }
-    }
 }
 
 #[cfg(test)]

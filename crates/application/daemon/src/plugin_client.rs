@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::answering_daemons::{Answers, sockets};
+use crate::answering_daemons::{Answers, NodeState, sockets};
 use crate::logging::RepeatedText;
 
 /// How often the daemons are asked.
@@ -54,14 +54,14 @@ impl PluginClient {
         }
     }
 
-    /// Publishes the answers of the daemons whenever they change.
-    pub async fn follow(mut self, answers: watch::Sender<Answers>) -> Infallible {
+    /// Publishes what the daemons list together whenever it changes.
+    pub async fn follow(mut self, states: watch::Sender<NodeState>) -> Infallible {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let now = self.ask().await;
-            answers.send_if_modified(|before| {
+            let now = self.ask().await.node_state();
+            states.send_if_modified(|before| {
                 let is_changed = *before != now;
                 *before = now;
                 is_changed

@@ -68,20 +68,32 @@ impl View {
         View {
             name: resource.name.clone(),
             ready: resource.is_ready(),
-            state: match resource.phase() {
-                Phase::Starting => "starting",
-                Phase::WaitingForKubelet => "waiting for the kubelet",
-                Phase::Registered => {
-                    "registered; the kubelet has not requested the device list yet"
-                }
-                Phase::Ready if !resource.is_ready() => "the kubelet received an empty device list",
-                Phase::Ready => "the kubelet received the device list",
-                Phase::WaitingForOtherDaemon => "waiting for another daemon",
-            },
+            state: state(resource),
             waiting_ms: resource.waiting_ms,
             last_error: resource.last_error.clone(),
             pending: resource.pending.clone(),
         }
+    }
+}
+
+/// What a daemon waits for or has reached with a resource.
+fn state(resource: &ResourceStatus) -> &'static str {
+    match resource.phase() {
+        Phase::Starting => "starting",
+        Phase::WaitingForKubelet => "waiting for the kubelet",
+        Phase::Registered => "registered; the kubelet has not requested the device list yet",
+        Phase::Ready if !resource.is_ready() => "the kubelet received an empty device list",
+        Phase::Ready => "the kubelet received the device list",
+        Phase::WaitingForOtherDaemon => "waiting for another daemon",
+    }
+}
+
+/// How far the registration of a resource is, with the last error.
+pub(crate) fn registration(resource: &ResourceStatus) -> String {
+    let state = state(resource);
+    match resource.last_error.as_str() {
+        "" => state.to_owned(),
+        error => format!("{state}: {error}"),
     }
 }
 

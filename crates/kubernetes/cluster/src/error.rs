@@ -35,13 +35,19 @@ impl ClusterError {
                 401 => {
                     "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file"
                 }
-                403 | 422 if status.code == 403 || status.message.contains("AdmissionPolicy") => {
+                403 | 422 if status.code == 403 || self.is_of_policy() => {
                     "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml"
                 }
                 404 => "check the name of the node: `--node-name`, or the variable NODE_NAME",
                 _ => return None,
             },
         })
+    }
+
+    /// Whether an admission policy refuses the request.
+    #[must_use]
+    pub fn is_of_policy(&self) -> bool {
+        matches!(self, ClusterError::Refused(_, status) if status.message.contains("AdmissionPolicy"))
     }
 
     /// When to ask again, if the server says so.

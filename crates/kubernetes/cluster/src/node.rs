@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::core::Request as Requests;
-use kube::{Resource, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::client::Client;
 use crate::error::ClusterError;
@@ -56,15 +53,29 @@ pub fn has_taint(node: &Node, key: &str) -> bool {
     !taints(node, key).is_empty()
 }
 
-/// Whether `node` is an earlier state than `other`. A watch may lag behind the answers to the
-/// requests of the same program.
+/// Whether `node` is an earlier state of the same object than `other`. A watch may lag behind the
+/// answers to the requests of the same program. After a restore of the server's storage, the
+/// versions begin again at an earlier one.
 #[must_use]
 pub fn is_older(node: &Node, other: &Node) -> bool {
-    version(node).zip(version(other)).is_some_and(|(this, other)| this < other)
+    node.metadata.uid == other.metadata.uid
+        && version(node).zip(version(other)).is_some_and(|(this, other)| this < other)
 }
 
 fn version(node: &Node) -> Option<u64> {
     node.resource_version()?.parse().ok()
+}
+
+/// The condition as it is written at this time. It keeps the time of its last transition unless
+/// its status changes.
+fn written_at(now: &Time, node: &Node, wanted: &NodeCondition) -> NodeCondition {
+    let before = condition(node, &wanted.type_).filter(|before| before.status == wanted.status);
+    let since = before.and_then(|before| before.last_transition_time.clone());
+    NodeCondition {
+        last_transition_time: since.or_else(|| Some(now.clone())),
+        last_heartbeat_time: Some(now.clone()),
+        ..wanted.clone()
+    }
 }
 
 impl Client {
@@ -111,39 +122,36 @@ impl Client {
         self.answer("remove the labels of the node", nodes.patch(name, &params, &patch)).await
     }
 
-    /// Sets a condition of the node, which was `node`. Others stay.
-    pub async fn apply_condition(
+    /// Makes `wanted` the only conditions of the node, which was `node`, that this program has
+    /// applied. Others stay.
+    pub async fn apply_conditions(
         &self,
         node: &Node,
-        wanted: &NodeCondition,
+        wanted: &[NodeCondition],
     ) -> Result<Node, ClusterError> {
-        let before = condition(node, &wanted.type_).filter(|before| before.status == wanted.status);
-        let now = Some(Time(Timestamp::now()));
-        let since = before.and_then(|before| before.last_transition_time.clone());
-        let condition = NodeCondition {
-            last_transition_time: since.or_else(|| now.clone()),
-            last_heartbeat_time: now,
-            ..wanted.clone()
-        };
+        let now = Time(Timestamp::now());
+        let conditions: Vec<NodeCondition> =
+            wanted.iter().map(|wanted| written_at(&now, node, wanted)).collect();
         let nodes = self.nodes();
         let name = &self.node;
         let params = self.apply();
         let patch = Patch::Apply(json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
-            "status": {"conditions": [condition]},
+            "status": {"conditions": conditions},
         }));
         let request = nodes.patch_status(name, &params, &patch);
-        self.answer("set the condition of the node", request).await
+        self.answer("set the conditions of the node", request).await
     }
 
-    /// Removes the condition with this type from the node.
-    pub async fn remove_condition(&self, kind: &str) -> Result<Node, ClusterError> {
-        let conditions = json!([{"type": kind, "$patch": "delete"}]);
+    /// Removes the conditions with these types from the node.
+    pub async fn remove_conditions(&self, kinds: &[&str]) -> Result<Node, ClusterError> {
+        let conditions: Vec<_> =
+            kinds.iter().map(|kind| json!({"type": kind, "$patch": "delete"})).collect();
         let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
         let nodes = self.nodes();
         let params = PatchParams { force: false, ..self.apply() };
         let request = nodes.patch_status(&self.node, &params, &patch);
-        self.answer("remove the condition of the node", request).await
+        self.answer("remove the conditions of the node", request).await
     }
 
     /// Removes the taints with this key from the node, which was `node` when it was read.
@@ -158,19 +166,12 @@ impl Client {
             steps.push(json!({"op": "test", "path": format!("{path}/key"), "value": key}));
             steps.push(json!({"op": "remove", "path": path}));
         }
-        self.answer("remove the taint of the node", self.json_patch(&Value::from(steps))).await
-    }
-
-    /// `kube` has JSON patches only with one more dependency.
-    async fn json_patch(&self, steps: &Value) -> kube::Result<Node> {
+        let steps = serde_json::from_value(steps.into()).expect("tests and removals");
         let params = PatchParams { force: false, ..self.apply() };
-        let nodes = Requests::new(Node::url_path(&(), None));
-        let mut request: Request<Vec<u8>> = nodes
-            .patch(&self.node, &params, &Patch::Merge(steps))
-            .map_err(kube::Error::BuildRequest)?;
-        let kind = HeaderValue::from_static("application/json-patch+json");
-        request.headers_mut().insert(CONTENT_TYPE, kind);
-        self.kube.request(request).await
+        let patch = Patch::Json::<Node>(steps);
+        let nodes = self.nodes();
+        let request = nodes.patch(&self.node, &params, &patch);
+        self.answer("remove the taint of the node", request).await
     }
 
     /// The parameters of server-side apply: what this program applies belongs to it.

@@ -36,7 +36,7 @@ struct State {
     nodes: BTreeMap<&'static str, Value>,
     version: u64,
     requests: Vec<TestRequest>,
-    /// Status, reason, and what the method or path contains.
+    /// Status, reason, and what the method, the path or the body contains.
     refusal: Option<(u16, &'static str, &'static str)>,
     /// The objects by name.
     events: HashMap<String, Value>,
@@ -106,7 +106,7 @@ impl TestServer {
         self.0.borrow().nodes[NODE].clone()
     }
 
-    /// Refuses requests whose method or path contains `part` with this status and reason.
+    /// Refuses requests whose method, path or body contains `part` with this status and reason.
     pub fn refuse(&self, code: u16, reason: &'static str, part: &'static str) {
         self.0.send_modify(|state| state.refusal = Some((code, reason, part)));
     }
@@ -119,6 +119,11 @@ impl TestServer {
     /// Answers requests whose method or path contains `part` after this time.
     pub fn answer_after(&self, time: Duration, part: &'static str) {
         self.0.send_modify(|state| state.answer_time = (time, part));
+    }
+
+    /// Counts versions from this one on, as a server does whose storage was restored.
+    pub fn set_version(&self, version: u64) {
+        self.0.send_modify(|state| state.version = version);
     }
 
     /// Ends all watches, as a server does that shuts down after its grace period.
@@ -215,7 +220,8 @@ impl State {
     fn answer(&mut self, request: TestRequest) -> (u16, Value) {
         let TestRequest { name, body, query } = request.clone();
         self.requests.push(request);
-        if let Some((code, reason, _)) = self.refusal.filter(|(.., part)| name.contains(part)) {
+        let is_refused = |part: &str| name.contains(part) || body.to_string().contains(part);
+        if let Some((code, reason, _)) = self.refusal.filter(|(.., part)| is_refused(part)) {
             return status(code, reason);
         }
         let (method, path) = name.split_once(' ').unwrap_or_default();
@@ -290,17 +296,33 @@ fn patch(node: &mut Value, body: &Value, is_applied: bool) -> bool {
     if let Some(steps) = body.as_array() {
         return steps.iter().all(|step| json_patch_step(node, step));
     }
-    if let Some(changed) = body["status"]["conditions"].as_array() {
-        let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        for condition in changed {
-            conditions.retain(|other| other["type"] != condition["type"]);
-            conditions.extend(Some(condition.clone()).filter(|c| c["$patch"].is_null()));
-        }
-        node["status"]["conditions"] = conditions.into();
-    } else if is_applied {
-        apply_labels(&mut node["metadata"], &body["metadata"]["labels"]);
+    match body["status"]["conditions"].as_array() {
+        Some(changed) if is_applied => apply_conditions(node, changed),
+        Some(changed) => change_conditions(node, changed),
+        None if is_applied => apply_labels(&mut node["metadata"], &body["metadata"]["labels"]),
+        None => {}
     }
     true
+}
+
+/// Sets or removes these conditions.
+fn change_conditions(node: &mut Value, changed: &[Value]) {
+    let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in changed {
+        conditions.retain(|other| other["type"] != condition["type"]);
+        conditions.extend(Some(condition.clone()).filter(|c| c["$patch"].is_null()));
+    }
+    node["status"]["conditions"] = conditions.into();
+}
+
+/// Replaces the conditions that were applied before.
+fn apply_conditions(node: &mut Value, applied: &[Value]) {
+    let fields = node["status"]["applied"].as_array().cloned().unwrap_or_default();
+    let removed: Vec<Value> =
+        fields.iter().map(|kind| json!({"type": kind, "$patch": "delete"})).collect();
+    change_conditions(node, &removed);
+    change_conditions(node, applied);
+    node["status"]["applied"] = applied.iter().map(|condition| condition["type"].clone()).collect();
 }
 
 /// Replaces the labels that were applied before.

@@ -13,7 +13,10 @@ use http_body_util::Full;
 use serde_json::json;
 
 use crate::client::read_retry_after;
-use crate::{Access, AccessError, Client, Event, Node, NodeWatch, TestServer, WatchEvent};
+use crate::{
+    Access, AccessError, Client, Event, Node, NodeCondition, NodeWatch, TestServer, WatchEvent,
+    is_older,
+};
 
 fn labels() -> BTreeMap<String, String> {
     BTreeMap::from([("a/b".to_owned(), "c".to_owned())])
@@ -87,6 +90,40 @@ async fn only_the_taint_with_the_key_is_removed_unless_it_has_moved() {
     assert!(error.to_string().contains("with 422"), "{error}");
     assert_eq!(error.hint(), None);
     assert_eq!(server.node()["spec"]["taints"], json!([other]));
+}
+
+/// Of two applies, the second would remove what the first has set.
+#[tokio::test]
+async fn conditions_are_applied_together_and_keep_the_time_of_their_transition() {
+    let server = TestServer::new(json!({"status": {"conditions": [{"type": "Ready"}]}}));
+    let client = server.client();
+    let condition = |kind: &str, status: &str| NodeCondition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        ..NodeCondition::default()
+    };
+    let node = client.node().await.unwrap();
+    let both = [condition("A", "True"), condition("B", "False")];
+    let first = client.apply_conditions(&node, &both).await.unwrap();
+    let changed = [condition("A", "True"), condition("B", "True")];
+    let second = client.apply_conditions(&first, &changed).await.unwrap();
+    let times =
+        |node: &Node, kind| crate::condition(node, kind).unwrap().last_transition_time.clone();
+    assert_eq!(times(&second, "A"), times(&first, "A"));
+    assert_ne!(times(&second, "B"), times(&first, "B"));
+    let node = client.remove_conditions(&["A", "B"]).await.unwrap();
+    assert_eq!(node.status.unwrap().conditions.unwrap().len(), 1);
+}
+
+#[test]
+fn an_older_version_of_another_object_is_not_older() {
+    let node = |uid: &str, version: &str| -> Node {
+        serde_json::from_value(json!({"metadata": {"uid": uid, "resourceVersion": version}}))
+            .unwrap()
+    };
+    assert!(is_older(&node("a", "9"), &node("a", "10")));
+    assert!(!is_older(&node("a", "10"), &node("a", "9")));
+    assert!(!is_older(&node("b", "9"), &node("a", "10")));
 }
 
 #[tokio::test]

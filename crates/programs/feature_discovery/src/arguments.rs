@@ -3,20 +3,21 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
-use command_line::OutputFormat;
-use command_line::options::{DriverModels, Input};
+use command_line::options::DevicePluginDir;
+use command_line::{Failure, OutputFormat};
 use daemon::logging::LogArguments;
 
 use crate::cleanup::CleanupArguments;
 
 const EXAMPLES: &str = "\
 Examples:
-  Keep labels, condition and Events of a node up to date, in a pod:
+  Keep labels, conditions and Events of a node up to date, in a pod:
     directx-feature-discovery --node-name node-1
-  See which labels a recorded host would get, on any machine:
-    directx-feature-discovery --print --inventory host.yaml
-  Remove labels, condition and startup taint from every node:
+  See the labels of this node:
+    directx-feature-discovery --print
+  Remove labels, conditions and startup taint from every node:
     directx-feature-discovery cleanup";
 
 /// Labels a Kubernetes node with the properties of its DirectX devices
@@ -26,11 +27,7 @@ Examples:
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    #[command(flatten)]
-    pub(crate) models: DriverModels,
-    #[command(flatten)]
-    pub(crate) input: Input,
-    /// Print the labels and exit
+    /// Print the labels of this node and exit
     #[arg(long)]
     pub(crate) print: bool,
     /// Output format of --print
@@ -45,11 +42,9 @@ pub(crate) struct CommandLine {
     /// Key of a taint to remove from the node once pods can use its devices
     #[arg(long, value_name = "KEY", conflicts_with = "print")]
     pub(crate) startup_taint: Option<String>,
-    /// The device plugin's directory for sockets, to name the devices that are out of service
-    /// [default: the kubelet's default]
-    #[arg(long, value_name = "DIR", conflicts_with = "print")]
-    pub(crate) device_plugin_dir: Option<PathBuf>,
-    /// Address of /metrics and /healthz, such as 127.0.0.1:9401; `:9401` for every address
+    #[command(flatten)]
+    pub(crate) directory: DevicePluginDir,
+    /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9401; `:9401` for every address
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "print", value_parser = daemon::monitoring::parse_address)]
     pub(crate) listen: Option<SocketAddr>,
 
@@ -58,11 +53,43 @@ pub(crate) struct CommandLine {
     pub(crate) gfd_labels: bool,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
+    /// An option of the plugin
+    #[arg(long, hide = true)]
+    config: Option<String>,
+    /// An option of the plugin
+    #[arg(long, hide = true)]
+    driver_model: Vec<String>,
+    /// An option of the plugin
+    #[arg(long, hide = true)]
+    inventory: Option<String>,
+}
+
+impl CommandLine {
+    /// Fails with the reason if there is an option that decides what the plugin lists.
+    pub(crate) fn refuse_options_of_the_plugin(&self) -> Result<(), Failure> {
+        let option = if self.config.is_some() {
+            "--config"
+        } else if !self.driver_model.is_empty() {
+            "--driver-model"
+        } else if self.inventory.is_some() {
+            "--inventory"
+        } else {
+            return Ok(());
+        };
+        let error = anyhow!(
+            "directx-feature-discovery has no option `{option}`: it reports what the device plugin \
+             on its node lists"
+        );
+        Err(Failure::usage(error).hint(
+            "give the option to `directx-device-plugin serve`; for a recorded host, `directx-device-plugin \
+             simulate --gfd-labels` shows labels and conditions",
+        ))
+    }
 }
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Remove the labels, the condition and the startup taint from the nodes, and exit
+    /// Remove the labels, the conditions and the startup taint from the nodes, and exit
     Cleanup(CleanupArguments),
 }
 

@@ -7,8 +7,10 @@ use clap::Args;
 use cluster::{Client, ClusterError, applied_labels, condition, has_taint};
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
+use devices::report::ConditionKind;
+use strum::VariantArray as _;
 
-use crate::node_state::{CONDITION, MANAGER};
+use crate::reconcile::MANAGER;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +20,7 @@ Examples:
     directx-feature-discovery cleanup --node node-1
 
 The account needs the verbs get, list and patch for nodes, and patch for nodes/status. The command
-removes the labels and the condition that this program has set, and the startup taint. It can be
+removes the labels and the conditions that this program has set, and the startup taint. It can be
 repeated. The exit status is 1 if a node could not be cleaned.";
 
 const HINT: &str =
@@ -83,9 +85,12 @@ async fn clean(client: &Client, startup_taint: &str) -> Result<Vec<&'static str>
         client.remove_labels().await?;
         removed.push("labels");
     }
-    if condition(&node, CONDITION).is_some() {
-        client.remove_condition(CONDITION).await?;
-        removed.push("condition");
+    let mut conditions: Vec<&str> =
+        ConditionKind::VARIANTS.iter().map(|kind| kind.name()).collect();
+    conditions.retain(|kind| condition(&node, kind).is_some());
+    if !conditions.is_empty() {
+        client.remove_conditions(&conditions).await?;
+        removed.push("conditions");
     }
     if has_taint(&node, startup_taint) {
         client.remove_taint(&node, startup_taint).await?;
@@ -117,7 +122,8 @@ mod tests {
             }]},
             "spec": {"taints": [{"key": "other", "effect": "NoSchedule"},
                 {"key": TAINT, "effect": "NoSchedule"}]},
-            "status": {"conditions": [{"type": CONDITION, "status": "True"},
+            "status": {"conditions": [{"type": "DirectXDevicesHealthy", "status": "True"},
+                {"type": "DirectXDevicesReady", "status": "False"},
                 {"type": "Ready", "status": "True"}]},
         })
     }
@@ -147,7 +153,7 @@ mod tests {
     async fn only_what_this_program_has_written_is_removed_and_only_once() {
         let server = TestServer::new(labeled());
         let (printed, result) = cleaned(&server, None).await;
-        assert_eq!(printed, "node-1: removed labels, condition, startup taint\n");
+        assert_eq!(printed, "node-1: removed labels, conditions, startup taint\n");
         assert!(result.is_ok() && writes(&server) == 3);
         let node = server.node();
         let labels = json!({"directx.microsoft.com/dxg": "true", "other": "1"});
@@ -170,7 +176,7 @@ mod tests {
             first.starts_with("node-0: the API server refused to remove the labels"),
             "{first}"
         );
-        assert_eq!(second, "node-1: removed labels, condition, startup taint\n");
+        assert_eq!(second, "node-1: removed labels, conditions, startup taint\n");
         let failure = result.unwrap_err();
         assert_eq!(failure.chain(), "1 of 2 nodes could not be cleaned");
         assert!(failure.hint_text().is_some_and(|hint| hint.contains("patch nodes/status")));
@@ -181,7 +187,7 @@ mod tests {
         let server = TestServer::new(labeled());
         server.add("node-2", labeled());
         let (printed, result) = cleaned(&server, Some("node-2")).await;
-        assert_eq!(printed, "node-2: removed labels, condition, startup taint\n");
+        assert_eq!(printed, "node-2: removed labels, conditions, startup taint\n");
         assert!(result.is_ok());
         assert_eq!(server.node()["metadata"]["labels"], labeled()["metadata"]["labels"]);
         assert!(server.requests().iter().all(|request| request.name.contains("nodes/node-2")));

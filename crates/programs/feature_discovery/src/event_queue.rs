@@ -41,7 +41,12 @@ impl EventQueue {
 
     /// Adds a configuration that cannot be used.
     pub(crate) fn add_rejection(&mut self, note: String) {
-        self.push(CONFIGURATION_REJECTED, "Configure", true, note);
+        self.add_warning(CONFIGURATION_REJECTED, "Configure", note);
+    }
+
+    /// Adds something that an administrator should act on.
+    pub(crate) fn add_warning(&mut self, reason: &'static str, action: &'static str, note: String) {
+        self.push(reason, action, true, note);
     }
 
     fn push(&mut self, reason: &'static str, action: &'static str, is_warning: bool, note: String) {

@@ -1,35 +1,37 @@
 //! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
+//!
+//! It asks the device plugin on the node, and reads neither the host nor the configuration.
 
 mod arguments;
 mod cleanup;
+mod desired;
 mod event_queue;
+mod known_node;
 mod monitoring;
-mod node_state;
+mod plugin_history;
+mod reconcile;
 mod reporter;
+mod taint_wait;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
+use anyhow::anyhow;
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use config::Flags;
-use daemon::configuration::{self, ConfigReload, ReloadStatus};
-use daemon::cordon_file;
-use daemon::host::HostAccess;
+use daemon::answering_daemons::{NodeListing, NodeState};
 use daemon::logging::{self, LogDestination};
-use daemon::node_devices::{Discovery, NodeDevices, NodeSources};
+use daemon::plugin_client::PluginClient;
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use devices::report::NodeReport;
-use devices::{Catalog, DeviceSet, Moment};
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};
-use crate::reporter::Reporter;
+use crate::reporter::{Reporter, Settings};
 
 pub use arguments::command;
-pub use node_state::MANAGER as FIELD_MANAGER;
+pub use reconcile::MANAGER as FIELD_MANAGER;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
@@ -38,46 +40,40 @@ pub fn main() -> ExitCode {
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
+    line.refuse_options_of_the_plugin()?;
     if let Some(Command::Cleanup(arguments)) = &line.command {
         logging::start(&line.logs, &LogDestination::Stderr)?;
         return cleanup::run(arguments);
     }
+    let directory = line.directory.device_plugin_dir.clone();
+    let directory = directory.unwrap_or_else(default_device_plugin_dir);
     if line.print {
         logging::start(&line.logs, &LogDestination::Stderr)?;
-        return print(line);
+        return print(line, directory);
     }
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let event_loop = event_loop::build()?;
-    let host = HostAccess::of(line.input.inventory.as_deref())?;
-    let flags = Flags {
-        driver_models: line.models.driver_models.clone(),
-        config: line.input.config.clone(),
-        device_plugin_dir: line.device_plugin_dir.clone(),
-    };
-    let config = configuration::load(&flags)?;
     let _entered = event_loop.enter();
-    let shutdown = signals::shutdown_signal(true)?;
-    let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
-    let cordons = Some(cordon_file::path_in(&directory));
+    let shutdown = signals::shutdown_signal(false)?;
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
-    let taint = line.startup_taint.clone();
-    let reporter = Reporter::new(client, line.gfd_labels, taint, Some(directory));
-    configuration::log(&config);
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let reporter = Reporter::new(
+        client,
+        Settings {
+            gfd_labels: line.gfd_labels,
+            startup_taint: line.startup_taint.clone(),
+            plugin: Some(directory.clone()),
+        },
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, directory = %directory.display(), "starting");
     if let Some(address) = line.listen {
         monitoring::start(address, reporter.requests())?;
     }
-    let catalog = Catalog::new(config.policy.clone());
-    let reload = ConfigReload::start(flags, config)?;
-    // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
-    let host = HostAccess { read_uuids: None, cordons, ..host };
     event_loop.block_on(async {
-        let config_status = reload.status();
-        let devices = NodeDevices::start(catalog, NodeSources::start(host, reload)?).await?;
-        let sets = devices.discovery();
+        let (states, reported) = watch::channel(NodeState::NotServed);
         tokio::select! {
-            ended = devices.run() => Err(ended.into()),
-            never = reporter.run(sets, config_status) => match never {},
+            never = PluginClient::new(directory).follow(states) => match never {},
+            never = reporter.run(reported) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
@@ -90,7 +86,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 fn node_name(line: &CommandLine) -> Result<String, Failure> {
     let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
     node.filter(|name| !name.is_empty()).ok_or_else(|| {
-        Failure::usage(anyhow::anyhow!("the name of the node is unknown"))
+        Failure::usage(anyhow!("the name of the node is unknown"))
             .hint("use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster")
     })
 }
@@ -107,31 +103,49 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
     })
 }
 
-/// What the program does without a host, for one of many simulated nodes: reports devices that
+/// What the program does without a plugin, for one of many simulated nodes: reports devices that
 /// never change on the client's node object, until it is dropped.
-pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
-    let (_config, status) = watch::channel(ReloadStatus::default());
-    let (_devices, sets) = watch::channel(Discovery::Done(devices));
-    Box::pin(Reporter::new(client, false, None, None).run(sets, status)).await;
+pub async fn report_unchanging_devices(client: Client, report: NodeReport) {
+    let listing = NodeListing::registered(report, 1);
+    let (_states, reported) = watch::channel(NodeState::Known(Box::new(listing)));
+    Box::pin(Reporter::new(client, Settings::default()).run(reported)).await;
 }
 
 /// `--print`.
-fn print(line: &CommandLine) -> Result<(), Failure> {
-    let snapshot = command_line::read_host(line.input.inventory.as_deref())?;
-    let config = configuration::load(&Flags {
-        driver_models: line.models.driver_models.clone(),
-        config: line.input.config.clone(),
-        device_plugin_dir: None,
-    })?;
-    for notice in &config.notices {
-        configuration::log_notice(notice);
-    }
-    let offer = Catalog::new(config.policy).offer(&snapshot);
-    let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = devices::report::labels(&NodeReport::of(&set), line.gfd_labels);
+fn print(line: &CommandLine, directory: PathBuf) -> Result<(), Failure> {
+    let runtime = event_loop::build()?;
+    let _entered = runtime.enter();
+    let mut plugin = PluginClient::new(directory.clone());
+    let state = runtime.block_on(async { plugin.ask().await.node_state() });
+    let listing = match state {
+        NodeState::Known(listing) => listing,
+        other => return Err(not_reported(&other, &directory)),
+    };
+    let labels = devices::report::labels(&listing.node, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
         OutputFormat::Text => command_line::print(&lines.collect::<String>()),
         OutputFormat::Json => command_line::print_json(&labels),
     }
+}
+
+/// Why there are no labels.
+fn not_reported(state: &NodeState, directory: &Path) -> Failure {
+    let directory = directory.display();
+    let error = match state {
+        NodeState::NotServed | NodeState::Known(_) => {
+            anyhow!("no device plugin serves devices in `{directory}`")
+        }
+        NodeState::Busy(socket) => {
+            anyhow!("the device plugin at `{}` does not answer", socket.display())
+        }
+        NodeState::OtherVersion(version) => {
+            anyhow!("the device plugin in `{directory}` is {version}, which cannot be read")
+        }
+        NodeState::Pending(why) => anyhow!("the devices are not known yet: {why}"),
+    };
+    Failure::runtime(error).hint(
+        "`directx-device-plugin status` reports the plugin; `directx-device-plugin simulate \
+         --gfd-labels --inventory FILE` prints the labels of a recorded host",
+    )
 }

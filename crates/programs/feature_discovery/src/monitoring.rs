@@ -1,4 +1,4 @@
-//! `--listen`: metrics and a liveness probe over HTTP.
+//! `--listen`: metrics and probes over HTTP.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub(crate) const REQUESTS: Metric = Metric {
     name: "directx_feature_discovery_requests_total",
     kind: MetricType::Counter,
     labels: &["purpose", "result"],
-    help: "Requests to the API server, and changes of the node that it sent",
+    help: "Requests to the API server, changes of the node that it sent, and changes of the file with cordoned devices",
     source: "the program",
 };
 
@@ -30,11 +30,11 @@ pub(crate) const LAST_SUCCESS: Metric = Metric {
     name: "directx_feature_discovery_last_success_timestamp_seconds",
     kind: MetricType::Gauge,
     labels: &["purpose"],
-    help: "When the API server last accepted a request for this purpose, in Unix time",
+    help: "When the last attempt for this purpose succeeded, in Unix time",
     source: "the program",
 };
 
-/// What requests are for.
+/// What attempts are for: requests, and the file with cordoned devices.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -45,11 +45,19 @@ pub(crate) enum Purpose {
     Taints,
     Events,
     Watch,
+    Cordons,
 }
 
-/// Counts requests. A clone counts into the same counters.
+/// Counts requests, and knows whether the program does its work. A clone is the same one.
 #[derive(Clone, Debug)]
-pub(crate) struct Requests(Arc<Mutex<BTreeMap<Purpose, Counts>>>);
+pub(crate) struct Requests(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    counts: BTreeMap<Purpose, Counts>,
+    /// What keeps the program from being ready, if something does.
+    problem: Option<String>,
+}
 
 /// The requests for one purpose.
 #[derive(Clone, Copy, Default, Debug)]
@@ -64,28 +72,39 @@ impl Requests {
     /// Every counter exists before the first request.
     pub(crate) fn new() -> Requests {
         let counts = Purpose::VARIANTS.iter().map(|purpose| (*purpose, Counts::default()));
-        Requests(Arc::new(Mutex::new(counts.collect())))
+        let problem = Some("starting".to_owned());
+        Requests(Arc::new(Mutex::new(State { counts: counts.collect(), problem })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Purpose, Counts>> {
+    /// Sets what keeps the program from being ready, if something does.
+    pub(crate) fn set_problem(&self, problem: Option<String>) {
+        self.lock().problem = problem;
+    }
+
+    /// What keeps the program from being ready, if something does.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn succeeded(&self, purpose: Purpose) {
-        let mut requests = self.lock();
-        let counts = requests.entry(purpose).or_default();
+        let mut state = self.lock();
+        let counts = state.counts.entry(purpose).or_default();
         counts.successes += 1;
         counts.last_success = Some(UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64().floor());
     }
 
     pub(crate) fn failed(&self, purpose: Purpose) {
-        self.lock().entry(purpose).or_default().failures += 1;
+        self.lock().counts.entry(purpose).or_default().failures += 1;
     }
 }
 
 impl Collector for Requests {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let requests = self.lock().clone();
+        let requests = self.lock().counts.clone();
         let counts = requests.iter().flat_map(|(purpose, counts)| {
             [("success", counts.successes), ("failure", counts.failures)].map(|(result, count)| {
                 (labels(&[("purpose", purpose.into()), ("result", result)]), count)
@@ -99,7 +118,7 @@ impl Collector for Requests {
     }
 }
 
-/// Starts to serve `/metrics`, and `/healthz` for the event loop of the caller.
+/// Starts to serve `/metrics`, `/readyz`, and `/healthz` for the event loop of the caller.
 pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), DaemonError> {
     let event_loop = Handle::current();
     let answer: Answer = Arc::new(move |request| {
@@ -109,11 +128,17 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Daemo
             match request.uri().path() {
                 "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),
                 "/healthz" => health(&event_loop).await,
+                "/readyz" => match requests.problem() {
+                    None => text(StatusCode::OK, "ready\n"),
+                    Some(problem) => {
+                        text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {problem}\n"))
+                    }
+                },
                 _ => text(StatusCode::NOT_FOUND, "no such page\n"),
             }
         })
     });
-    serve_pages(address, "/metrics and /healthz", answer)
+    serve_pages(address, "/metrics, /healthz and /readyz", answer)
 }
 
 #[cfg(test)]

@@ -1,96 +1,93 @@
-//! Keeps the node object up to date with the devices.
+//! Keeps the node object up to date with what the plugin reports.
 //!
-//! It follows the devices and the node object, and sends as few requests as possible. A failed
-//! request is retried after growing, random delays without limit: failures of the API server never
-//! end this program.
+//! One loop knows the node and the plugin, and [`reconcile`] says what is due. Each kind of change
+//! has one request on its way at most, so one that is slow, refused or not answered delays no
+//! other. A failed request is retried after growing, random delays without limit: failures of the
+//! API server never end this program.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
-use daemon::configuration::ReloadStatus;
+use cluster::{Client, ClusterError, Event, Node, NodeWatch, WatchEvent, has_taint};
+use daemon::answering_daemons::NodeState;
 use daemon::cordon_file;
-use daemon::logging::RepeatedText;
-use daemon::node_devices::Discovery;
-use devices::report::{DeviceEvent, NodeReport, device_events};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout_at};
+use devices::report::{DeviceEvent, device_events};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::desired::{Desired, cordoned_devices};
 use crate::event_queue::EventQueue;
+use crate::known_node::KnownNode;
 use crate::monitoring::{Purpose, Requests};
-use crate::node_state::{Change, Desired, cordoned_devices};
+use crate::plugin_history::PluginHistory;
+use crate::reconcile::{Attempt, Attempts, Change, delay, growing, has_condition, reconcile};
+use crate::taint_wait::TaintWait;
 
 #[cfg(test)]
 mod tests;
 
-/// How long the same change is not repeated. Another program may undo it each time.
-const REPEAT: Duration = Duration::from_secs(30);
-/// How long a condition stays before it changes again, also while a device flaps.
-const SETTLED: Duration = Duration::from_secs(10);
-/// How often at least the condition is written although nothing changes, so that one of a program
-/// that no longer runs can be recognized by its age.
-const HEARTBEAT: Duration = Duration::from_mins(5);
-/// The longest delay. A node must not be wrong for long after the API server has returned.
-const LONGEST: Duration = Duration::from_mins(1);
-/// The shortest delay after a failed attempt.
-const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
 /// early. A server that ends also ends the watches of all nodes.
 const PAUSE: Duration = Duration::from_secs(2);
 /// A watch that ends after less than this ends early.
 const EARLY: Duration = Duration::from_mins(1);
 
+/// What to report, and to whom.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Whether to set the labels of NVIDIA's GPU Feature Discovery, too.
+    pub(crate) gfd_labels: bool,
+    /// The key of the taint to remove once pods can use the devices.
+    pub(crate) startup_taint: Option<String>,
+    /// The directory of the plugin on this node, which gets the devices that the node's annotation
+    /// takes out of service.
+    pub(crate) plugin: Option<PathBuf>,
+}
+
 /// Keeps one node object up to date.
 pub(crate) struct Reporter {
     client: Client,
-    gfd_labels: bool,
-    /// The key of the taint to remove once pods can use the devices.
-    startup_taint: Option<String>,
-    /// The directory of the plugin on this node, which gets the devices that the node's annotation
-    /// takes out of service.
-    plugin: Option<PathBuf>,
+    settings: Settings,
     requests: Requests,
-    /// What the loops share.
-    state: watch::Sender<State>,
-}
-
-/// What is known, and what is to be reported.
-struct State {
-    node: Option<Node>,
-    report: Option<NodeReport>,
-    desired: Option<Desired>,
+    node: KnownNode,
+    plugin: PluginHistory,
     events: EventQueue,
     /// Events about the first report, until it is known whether an earlier run reported them.
-    first_events: Vec<DeviceEvent>,
+    first_events: Option<Vec<DeviceEvent>>,
+    is_outage_reported: bool,
+    taint_wait: TaintWait,
+    attempts: Attempts,
+    /// Whether the cordoned devices are to be handed to the plugin.
+    are_cordons_due: bool,
+    writes: FuturesUnordered<Pin<Box<dyn Future<Output = Written>>>>,
 }
 
-/// The attempts to reach the API server for one purpose.
-struct Attempts {
-    purpose: Purpose,
-    requests: Requests,
-    delays: ExponentialBackoff,
-    /// Not before this time, since the last one failed.
-    next: Option<Instant>,
-    failures: RepeatedText,
-    /// The last change of the node object, and when it was made.
-    last: Option<(Change, Instant)>,
+/// The end of a request.
+enum Written {
+    Change(Change, Result<Node, ClusterError>),
+    Event(Event, Result<(), ClusterError>),
 }
 
 impl Reporter {
-    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to
-    /// remove once pods can use the devices. The plugin with the directory `plugin` gets the
-    /// devices that the node's annotation takes out of service.
-    pub(crate) fn new(
-        client: Client,
-        gfd_labels: bool,
-        startup_taint: Option<String>,
-        plugin: Option<PathBuf>,
-    ) -> Reporter {
-        let requests = Requests::new();
-        let state = watch::Sender::new(State::new());
-        Reporter { client, gfd_labels, startup_taint, plugin, requests, state }
+    /// Keeps the node object of `client` up to date.
+    pub(crate) fn new(client: Client, settings: Settings) -> Reporter {
+        Reporter {
+            client,
+            settings,
+            requests: Requests::new(),
+            node: KnownNode::default(),
+            plugin: PluginHistory::default(),
+            events: EventQueue::new(Instant::now()),
+            first_events: None,
+            is_outage_reported: false,
+            taint_wait: TaintWait::default(),
+            attempts: Attempts::new(),
+            are_cordons_due: false,
+            writes: FuturesUnordered::new(),
+        }
     }
 
     /// The counters of its requests.
@@ -98,242 +95,305 @@ impl Reporter {
         self.requests.clone()
     }
 
-    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says
-    /// what becomes of the configurations.
-    pub(crate) async fn run(
-        self,
-        sets: watch::Receiver<Discovery>,
-        config_status: watch::Receiver<ReloadStatus>,
-    ) -> Infallible {
-        // A loop for each, so that an answer that takes long delays nothing else.
+    /// Runs without an end. `states` has what the plugin reports.
+    pub(crate) async fn run(self, states: watch::Receiver<NodeState>) -> Infallible {
+        // The watch is a separate future, because a connect that is canceled would begin again.
+        let (send, node_events) = mpsc::channel(16);
+        let watching = follow_node(self.client.clone(), self.requests.clone(), send);
         tokio::select! {
-            biased;
-            never = self.follow_devices(sets) => never,
-            never = self.follow_config(config_status) => never,
-            never = self.follow_node() => never,
-            never = self.write_node(Purpose::Labels) => never,
-            never = self.write_node(Purpose::Condition) => never,
-            never = self.write_node(Purpose::Taints) => never,
-            never = self.write_events() => never,
-            never = self.write_cordons() => never,
+            never = watching => never,
+            never = self.follow(states, node_events) => never,
         }
     }
 
-    async fn follow_devices(&self, mut sets: watch::Receiver<Discovery>) -> Infallible {
+    async fn follow(
+        mut self,
+        mut states: watch::Receiver<NodeState>,
+        mut node_events: mpsc::Receiver<WatchEvent<Node>>,
+    ) -> Infallible {
+        states.mark_changed();
         loop {
-            let discovery = sets.borrow_and_update().clone();
-            if let Discovery::Done(set) = discovery {
-                let report = NodeReport::of(&set);
-                self.state.send_modify(|state| state.report_changed(report, self.gfd_labels));
-            }
-            changed(&mut sets).await;
-        }
-    }
-
-    async fn follow_config(&self, mut status: watch::Receiver<ReloadStatus>) -> Infallible {
-        let mut reported = 0;
-        loop {
-            let ReloadStatus { rejected, last_error, .. } = status.borrow_and_update().clone();
-            if rejected > reported
-                && let Some(error) = last_error
-            {
-                self.state.send_modify(|state| state.events.add_rejection(error));
-            }
-            reported = rejected;
-            changed(&mut status).await;
-        }
-    }
-
-    /// Follows the node object once there are devices.
-    async fn follow_node(&self) -> Infallible {
-        // The sender is in this struct.
-        let _ = self.state.subscribe().wait_for(|state| state.desired.is_some()).await;
-        let mut attempts = Attempts::new(Purpose::Watch, self.requests());
-        let mut watch = NodeWatch::default();
-        let mut pauses = growing(PAUSE);
-        let mut began = Instant::now();
-        loop {
-            let error = match watch.next(&self.client).await {
-                Ok(Some(event)) => {
-                    if matches!(event, WatchEvent::Added(_) | WatchEvent::Modified(_)) {
-                        attempts.succeeded("following the node object");
-                    }
-                    self.state.send_modify(|state| state.node_changed(event));
-                    continue;
+            let next = self.step(Instant::now());
+            tokio::select! {
+                biased;
+                () = changed(&mut states) => {
+                    let state = states.borrow_and_update().clone();
+                    self.plugin_changed(state, Instant::now());
                 }
-                Ok(None) => None,
-                Err(error) => Some(error),
-            };
-            if began.elapsed() >= EARLY {
-                pauses = growing(PAUSE);
-            }
-            let delay = delay(&mut pauses, error.as_ref().and_then(ClusterError::retry_after));
-            if let Some(error) = error {
-                attempts.wait("cannot follow the node object", &error, delay);
-            }
-            sleep(delay).await;
-            began = Instant::now();
-        }
-    }
-
-    /// Makes the changes for this purpose.
-    async fn write_node(&self, purpose: Purpose) -> Infallible {
-        let mut state = self.state.subscribe();
-        let mut attempts = Attempts::new(purpose, self.requests());
-        let mut heartbeat = next_heartbeat();
-        loop {
-            state.mark_unchanged();
-            let next = self.next_change(&attempts, heartbeat);
-            let Some((node, change, _)) = next.as_ref().filter(|(.., due)| *due <= Instant::now())
-            else {
-                let due = next.map(|(.., due)| due);
-                changed_or_due(&mut state, due).await;
-                continue;
-            };
-            // Boxed, because a request is large and rare.
-            match Box::pin(send(&self.client, node, change)).await {
-                Ok(node) => {
-                    attempts.succeeded("the API server accepts changes of the node");
-                    attempts.last = Some((change.clone(), Instant::now()));
-                    heartbeat = next_heartbeat();
-                    self.state.send_modify(|state| state.node_read(node));
-                }
-                Err(error) => attempts.failed("cannot change the node object", &error),
+                Some(event) = node_events.recv() => self.node_changed(event, Instant::now()),
+                Some(written) = self.writes.next() => self.written(written, Instant::now()),
+                () = reached(next) => {}
             }
         }
     }
 
-    /// The next change of the node object, and when it is due.
-    fn next_change(
-        &self,
-        attempts: &Attempts,
-        heartbeat: Instant,
-    ) -> Option<(Node, Change, Instant)> {
-        let state = self.state.borrow();
-        let node = state.node.as_ref()?;
-        let desired = state.desired.as_ref()?;
-        let change = desired.change(attempts.purpose, node, self.startup_taint.as_deref());
-        let (change, due) = match change {
-            Some(change) => (change, Instant::now()),
-            None if attempts.purpose == Purpose::Condition => {
-                (Change::Condition(desired.condition.clone()), heartbeat)
-            }
-            None => return None,
+    /// Starts what is due, and returns when something may be due again.
+    fn step(&mut self, now: Instant) -> Option<Instant> {
+        if self.node.advance(now) {
+            tracing::warn!("the node object has an earlier version; the API server was restored");
+            self.are_cordons_due = true;
+        }
+        self.report_outage(now);
+        let Some(node) = self.node.get().cloned() else {
+            self.requests.set_problem(Some("the node object is not known".to_owned()));
+            return self.plugin.deadline(now);
         };
-        let due = due.max(attempts.due_change(&change));
-        Some((node.clone(), change, due))
+        let desired = Desired::of(&self.plugin, &node, self.settings.gfd_labels, now);
+        self.add_first_events(&node, &desired);
+        let taint = self.settings.startup_taint.as_deref();
+        let waiting = taint.filter(|key| has_taint(&node, key)).zip(desired.waits_for.as_deref());
+        self.taint_wait.follow(waiting, &mut self.events, now);
+        let due = reconcile(&node, &desired, taint, &self.attempts, now);
+        for change in due.changes {
+            self.start(&node, change);
+        }
+        let cordons = self.write_cordons(&node, now);
+        let event = self.report_next_event(&node, now);
+        self.set_problem(&due.failing);
+        let deadlines = [due.next, event, cordons, self.plugin.deadline(now), self.node.deadline()];
+        deadlines.into_iter().chain([self.taint_wait.deadline()]).flatten().min()
     }
 
-    /// Hands the devices in the node's annotation to the plugin. What it has got stays as long as
-    /// the node is not known.
-    async fn write_cordons(&self) -> Infallible {
-        let Some(directory) = &self.plugin else { return std::future::pending().await };
-        let file = cordon_file::path_in(directory);
-        let mut state = self.state.subscribe();
-        let mut failures = RepeatedText::default();
-        loop {
-            let devices = state.borrow_and_update().node.as_ref().map(cordoned_devices);
-            let Some(devices) = devices else {
-                changed(&mut state).await;
-                continue;
-            };
-            match cordon_file::write(&file, &devices) {
-                Ok(is_new) => {
-                    if is_new {
-                        tracing::info!(
-                            devices = devices.len(),
-                            "cordoned devices handed to the plugin"
-                        );
-                    }
-                    failures = RepeatedText::default();
-                    changed(&mut state).await;
-                }
-                Err(error) => {
-                    let error = error.to_string();
-                    if failures.is_due(&error) {
-                        let file = file.display();
-                        tracing::warn!(%file, error, "cannot hand cordoned devices to the plugin");
-                    }
-                    sleep(PAUSE).await;
-                }
-            }
+    fn plugin_changed(&mut self, state: NodeState, now: Instant) {
+        let before = self.plugin.listing(now);
+        self.plugin.update(state, now);
+        let Some(after) = self.plugin.listing(now) else { return };
+        let is_first = before.is_none();
+        let before = before.unwrap_or_default();
+        let events = device_events(&before.node, &after.node);
+        if is_first {
+            self.first_events = Some(events);
+        } else {
+            self.events.extend(events);
+        }
+        for error in after.rejected_configurations.difference(&before.rejected_configurations) {
+            self.events.add_rejection(error.clone());
         }
     }
 
-    /// Reports the Events.
-    async fn write_events(&self) -> Infallible {
-        let mut state = self.state.subscribe();
-        let mut attempts = Attempts::new(Purpose::Events, self.requests());
-        loop {
-            let due = {
-                let state = state.borrow_and_update();
-                let next = state.events.due(Instant::now()).filter(|_| state.node.is_some());
-                next.map(|due| attempts.due(due))
-            };
-            if due.is_none_or(|due| due > Instant::now()) {
-                changed_or_due(&mut state, due).await;
-                continue;
-            }
-            let mut next = None;
-            self.state.send_modify(|state| next = state.node.clone().zip(state.events.take()));
-            let Some((node, event)) = next else { continue };
-            match Box::pin(self.client.report(&node, &event)).await {
-                Ok(()) => {
-                    tracing::info!(reason = event.reason, note = event.note, "Event reported");
-                    self.state.send_modify(|state| state.events.reported(Instant::now()));
-                    attempts.succeeded("the API server accepts Events");
-                }
-                Err(error) => {
-                    self.state.send_modify(|state| state.events.put_back(event));
-                    attempts.failed("cannot report an Event", &error);
-                }
-            }
-        }
-    }
-}
-
-impl State {
-    fn new() -> State {
-        let events = EventQueue::new(Instant::now());
-        State { node: None, report: None, desired: None, events, first_events: Vec::new() }
-    }
-
-    fn report_changed(&mut self, report: NodeReport, gfd_labels: bool) {
-        match &self.report {
-            None => self.first_events = device_events(&NodeReport::default(), &report),
-            Some(before) => self.events.extend(device_events(before, &report)),
-        }
-        self.desired = Some(Desired::of(&report, gfd_labels));
-        self.report = Some(report);
-    }
-
-    fn node_changed(&mut self, event: WatchEvent<Node>) {
+    fn node_changed(&mut self, event: WatchEvent<Node>, now: Instant) {
         match event {
             WatchEvent::Added(node) | WatchEvent::Modified(node) => {
-                self.add_first_events(&node);
-                self.node_read(node);
+                self.node.watched(node, now);
+                self.are_cordons_due = true;
             }
             WatchEvent::Deleted(_) => {
                 tracing::warn!("the node object was deleted");
-                self.node = None;
+                self.node.deleted();
             }
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }
     }
 
-    /// The answers to requests and the changes of a watch arrive in any order.
-    fn node_read(&mut self, node: Node) {
-        if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
-            self.node = Some(node);
+    /// A node with the right condition had it from an earlier run, which also reported the Events.
+    fn add_first_events(&mut self, node: &Node, desired: &Desired) {
+        let Some(healthy) = desired.conditions.first() else { return };
+        if let Some(events) = self.first_events.take()
+            && !has_condition(node, healthy)
+        {
+            self.events.extend(events);
         }
     }
 
-    /// A node with the right condition had it from an earlier run, which also reported the Events.
-    fn add_first_events(&mut self, node: &Node) {
-        let events = std::mem::take(&mut self.first_events);
-        if !self.desired.as_ref().is_some_and(|desired| desired.has_condition(node)) {
-            self.events.extend(events);
+    fn report_outage(&mut self, now: Instant) {
+        let outage = self.plugin.outage(now);
+        if let Some(outage) = outage.as_ref().filter(|_| !self.is_outage_reported) {
+            tracing::warn!(reason = outage.message, "the devices are not known any more");
+            self.events.add_warning(outage.event, "Discover", outage.message.clone());
         }
+        if outage.is_none() && self.is_outage_reported {
+            tracing::info!("the device plugin reports its devices again");
+        }
+        self.is_outage_reported = outage.is_some();
+    }
+
+    fn start(&mut self, node: &Node, change: Change) {
+        self.attempts.of_mut(change.purpose()).is_running = true;
+        let client = self.client.clone();
+        let node = node.clone();
+        self.writes.push(Box::pin(async move {
+            let result = send(&client, &node, &change).await;
+            Written::Change(change, result)
+        }));
+    }
+
+    /// Starts to report the next Event, or returns when to do that.
+    fn report_next_event(&mut self, node: &Node, now: Instant) -> Option<Instant> {
+        let attempt = self.attempts.of_mut(Purpose::Events);
+        if attempt.is_running {
+            return None;
+        }
+        let due = attempt.due(self.events.due(now)?);
+        if due > now {
+            return Some(due);
+        }
+        let event = self.events.take()?;
+        attempt.is_running = true;
+        let client = self.client.clone();
+        let node = node.clone();
+        self.writes.push(Box::pin(async move {
+            let result = client.report(&node, &event).await;
+            Written::Event(event, result)
+        }));
+        None
+    }
+
+    fn written(&mut self, written: Written, now: Instant) {
+        match written {
+            Written::Change(change, result) => {
+                let purpose = change.purpose();
+                self.attempts.of_mut(purpose).is_running = false;
+                match result {
+                    Ok(node) => {
+                        self.succeeded(purpose, "the API server accepts changes of the node");
+                        self.attempts.accepted(change, now);
+                        self.node.answered(node);
+                    }
+                    Err(error) => {
+                        self.attempts.refused(&change, &error, now);
+                        self.failed(purpose, "cannot change the node object", &error, now);
+                    }
+                }
+            }
+            Written::Event(event, result) => {
+                self.attempts.of_mut(Purpose::Events).is_running = false;
+                match result {
+                    Ok(()) => {
+                        let Event { reason, note, .. } = event;
+                        tracing::info!(reason, note, "Event reported");
+                        self.events.reported(now);
+                        self.succeeded(Purpose::Events, "the API server accepts Events");
+                    }
+                    Err(error) => {
+                        self.events.put_back(event);
+                        self.failed(Purpose::Events, "cannot report an Event", &error, now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn succeeded(&mut self, purpose: Purpose, what: &str) {
+        succeeded(self.attempts.of_mut(purpose), &self.requests, purpose, what);
+    }
+
+    fn failed(&mut self, purpose: Purpose, what: &str, error: &ClusterError, now: Instant) {
+        failed(self.attempts.of_mut(purpose), &self.requests, purpose, what, error, now);
+    }
+
+    /// Hands the devices in the node's annotation to the plugin, or returns when to try it again.
+    /// What the plugin has got stays as long as the node is not known.
+    fn write_cordons(&mut self, node: &Node, now: Instant) -> Option<Instant> {
+        let directory = self.settings.plugin.as_ref().filter(|_| self.are_cordons_due)?;
+        let attempt = self.attempts.of_mut(Purpose::Cordons);
+        let due = attempt.due(now);
+        if due > now {
+            return Some(due);
+        }
+        let devices = cordoned_devices(node);
+        let file = cordon_file::path_in(directory);
+        match cordon_file::write(&file, &devices) {
+            Ok(is_new) => {
+                self.are_cordons_due = false;
+                if is_new {
+                    let devices = devices.len();
+                    tracing::info!(devices, "cordoned devices handed to the plugin");
+                }
+                if is_new || attempt.is_failing() {
+                    self.succeeded(Purpose::Cordons, "the plugin gets cordoned devices");
+                }
+                None
+            }
+            Err(error) => {
+                let error = error.to_string();
+                let what = "cannot hand cordoned devices to the plugin";
+                if !attempt.is_failing() {
+                    let note = format!("{what}, which may allocate them: {error}");
+                    self.events.add_warning("DirectXCordonNotApplied", "Cordon", note);
+                }
+                self.requests.failed(Purpose::Cordons);
+                if let Some(delay) = attempt.failed(&error, None, now) {
+                    let retry_in_s = delay.as_secs_f32();
+                    tracing::warn!(file = %file.display(), error, retry_in_s, "{what}");
+                }
+                Some(attempt.due(now))
+            }
+        }
+    }
+
+    /// Says whether the program does its work.
+    fn set_problem(&self, failing: &[Purpose]) {
+        let others = [Purpose::Events, Purpose::Cordons];
+        let is_failing = |purpose: &&Purpose| self.attempts.of(**purpose).is_failing();
+        let names: Vec<&str> = failing
+            .iter()
+            .chain(others.iter().filter(is_failing))
+            .map(|purpose| (*purpose).into())
+            .collect();
+        let problem = format!("cannot write {}; the log has the reason", names.join(", "));
+        self.requests.set_problem((!names.is_empty()).then_some(problem));
+    }
+}
+
+/// Follows the node object, and hands over each of its states.
+async fn follow_node(
+    client: Client,
+    requests: Requests,
+    events: mpsc::Sender<WatchEvent<Node>>,
+) -> Infallible {
+    let mut attempt = Attempt::new();
+    let mut watch = NodeWatch::default();
+    let mut pauses = growing(PAUSE);
+    let mut began = Instant::now();
+    loop {
+        let error = match watch.next(&client).await {
+            Ok(Some(event)) => {
+                if matches!(event, WatchEvent::Added(_) | WatchEvent::Modified(_)) {
+                    let what = "following the node object";
+                    succeeded(&mut attempt, &requests, Purpose::Watch, what);
+                }
+                // The receiver is dropped together with this future.
+                let _ = events.send(event).await;
+                continue;
+            }
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        if began.elapsed() >= EARLY {
+            pauses = growing(PAUSE);
+        }
+        let pause = delay(&mut pauses, error.as_ref().and_then(ClusterError::retry_after));
+        if let Some(error) = error {
+            let what = "cannot follow the node object";
+            failed(&mut attempt, &requests, Purpose::Watch, what, &error, Instant::now());
+        }
+        sleep(pause).await;
+        began = Instant::now();
+    }
+}
+
+/// An attempt for this purpose succeeded.
+fn succeeded(attempt: &mut Attempt, requests: &Requests, purpose: Purpose, what: &str) {
+    requests.succeeded(purpose);
+    if attempt.succeeded() {
+        tracing::info!("{what} again");
+    }
+}
+
+/// An attempt for this purpose failed.
+fn failed(
+    attempt: &mut Attempt,
+    requests: &Requests,
+    purpose: Purpose,
+    what: &str,
+    error: &ClusterError,
+    now: Instant,
+) {
+    requests.failed(purpose);
+    let text = command_line::error_chain(error);
+    if let Some(delay) = attempt.failed(&text, error.retry_after(), now) {
+        let retry_in_s = delay.as_secs_f32();
+        tracing::warn!(error = text, hint = error.hint(), retry_in_s, "{what}");
     }
 }
 
@@ -345,13 +405,16 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
             tracing::info!(labels = labels.len(), "labels applied");
             Ok(changed)
         }
-        Change::Condition(condition) => {
-            let changed = client.apply_condition(node, condition).await?;
-            let status = &condition.status;
-            let reason = condition.reason.as_deref();
-            let before = cluster::condition(node, &condition.type_);
-            if before.is_none_or(|before| before.status != condition.status) {
-                tracing::info!(status, reason, "condition set");
+        Change::Conditions(conditions) => {
+            let changed = client.apply_conditions(node, conditions).await?;
+            for condition in conditions {
+                let kind = &condition.type_;
+                let status = &condition.status;
+                let reason = condition.reason.as_deref();
+                let before = cluster::condition(node, kind);
+                if before.is_none_or(|before| before.status != condition.status) {
+                    tracing::info!(condition = kind, status, reason, "condition set");
+                }
             }
             Ok(changed)
         }
@@ -363,86 +426,17 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
     }
 }
 
-impl Attempts {
-    fn new(purpose: Purpose, requests: Requests) -> Attempts {
-        let delays = growing(FIRST_DELAY);
-        let failures = RepeatedText::default();
-        Attempts { purpose, requests, delays, next: None, failures, last: None }
-    }
-
-    /// When to make an attempt that is due at `at`.
-    fn due(&self, at: Instant) -> Instant {
-        self.next.map_or(at, |next| next.max(at))
-    }
-
-    /// When to make this change of the node object.
-    fn due_change(&self, change: &Change) -> Instant {
-        let Some((last, at)) = &self.last else { return self.due(Instant::now()) };
-        let pause = match change {
-            change if last == change => REPEAT,
-            Change::Condition(_) => SETTLED,
-            _ => Duration::ZERO,
-        };
-        self.due(*at + pause)
-    }
-
-    fn succeeded(&mut self, what: &str) {
-        self.requests.succeeded(self.purpose);
-        if self.next.take().is_some() {
-            tracing::info!("{what} again");
-        }
-        self.delays = growing(FIRST_DELAY);
-        self.failures = RepeatedText::default();
-    }
-
-    fn failed(&mut self, what: &str, error: &ClusterError) {
-        let delay = delay(&mut self.delays, error.retry_after());
-        self.wait(what, error, delay);
-    }
-
-    /// After a failure whose delay is known.
-    fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
-        self.requests.failed(self.purpose);
-        self.next = Some(Instant::now() + delay);
-        let text = command_line::error_chain(error);
-        let hint = error.hint();
-        if self.failures.is_due(&text) {
-            let retry_in_s = delay.as_secs_f32();
-            tracing::warn!(error = text, hint, retry_in_s, "{what}");
-        }
-    }
-}
-
-/// Delays of which the first is at least `first` and less than twice as long. They double up to a
-/// minute, and never end. They are random, so that the programs of a thousand nodes do not return
-/// at the same moment.
-fn growing(first: Duration) -> ExponentialBackoff {
-    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
-    delays.with_jitter().without_max_times().build()
-}
-
-/// The next delay; longer by what the server asks for.
-fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration {
-    delays.next().unwrap_or(LONGEST) + wanted.unwrap_or_default().min(LONGEST)
-}
-
-/// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
-/// the same time.
-fn next_heartbeat() -> Instant {
-    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
-}
-
-/// Waits for a change. Without the sender, this program ends.
+/// Waits for a change. Without the sender, nothing changes any more.
 async fn changed<T>(values: &mut watch::Receiver<T>) {
     if values.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Waits for a change of the state, or until this time.
-async fn changed_or_due(state: &mut watch::Receiver<State>, due: Option<Instant>) {
-    match due {
-        Some(due) => _ = timeout_at(due, changed(state)).await,
-        None => changed(state).await,
+/// Waits until this time, or forever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

@@ -41,7 +41,8 @@ fn of(answers: &[StatusReport]) -> NodeState {
 
 /// The resources that a node is known to have, with their replicas.
 fn known(state: &NodeState) -> Vec<String> {
-    let NodeState::Known(node) = state else { panic!("{state:?}") };
+    let NodeState::Known(listing) = state else { panic!("{state:?}") };
+    let node = &listing.node;
     assert_eq!(node.host, ReportedHost { build: node.host.build, ..ReportedHost::default() });
     assert_eq!(node.unmatched_cordons.len(), 1);
     node.resources.iter().map(|r| format!("{} {}", r.name, r.replicas)).collect()
@@ -56,6 +57,14 @@ fn the_resources_of_two_daemons_are_those_of_the_node() {
         answer(2, &[("a/compute", Phase::WaitingForKubelet, 2), ("a/npu", Phase::Ready, 3)]);
     let state = of(&[display.clone(), compute.clone(), compute, display]);
     assert_eq!(known(&state), ["a/display 1", "a/compute 2", "a/npu 3"]);
+    let NodeState::Known(listing) = state else { panic!("{state:?}") };
+    let served: Vec<(&str, u64, Option<&str>)> = listing
+        .served
+        .iter()
+        .map(|(name, served)| (name.as_str(), served.instance, served.not_registered.as_deref()))
+        .collect();
+    let waits = Some("waiting for the kubelet");
+    assert_eq!(served, [("a/compute", 2, waits), ("a/display", 1, None), ("a/npu", 2, None)]);
 }
 
 #[test]

@@ -57,8 +57,8 @@ async fn asked(client: &mut PluginClient, daemons: usize, resources: usize) -> A
 }
 
 fn names(answers: &Answers) -> Vec<String> {
-    let NodeState::Known(node) = answers.node_state() else { panic!("{answers:?}") };
-    node.resources.iter().map(|resource| resource.name.to_string()).collect()
+    let NodeState::Known(listing) = answers.node_state() else { panic!("{answers:?}") };
+    listing.node.resources.iter().map(|resource| resource.name.to_string()).collect()
 }
 
 #[tokio::test]
@@ -127,15 +127,15 @@ async fn the_socket_of_an_ordinary_user_is_not_believed() {
 #[tokio::test]
 async fn changes_are_published() {
     let folder = tempfile::tempdir().unwrap();
-    let answers = watch::Sender::default();
-    let mut seen = answers.subscribe();
-    let following = tokio::spawn(PluginClient::new(folder.path().to_owned()).follow(answers));
+    let states = watch::Sender::new(NodeState::NotServed);
+    let mut seen = states.subscribe();
+    let following = tokio::spawn(PluginClient::new(folder.path().to_owned()).follow(states));
     let daemon = Running::start(folder.path(), &[DriverModel::Wddm]);
-    let known = |answers: &Answers| matches!(answers.node_state(), NodeState::Known(_));
+    let known = |state: &NodeState| matches!(state, NodeState::Known(_));
     let limit = Duration::from_secs(20);
     timeout(limit, seen.wait_for(known)).await.unwrap().unwrap();
     daemon.stop().await;
-    let gone = |answers: &Answers| answers.node_state() == NodeState::NotServed;
+    let gone = |state: &NodeState| *state == NodeState::NotServed;
     timeout(limit, seen.wait_for(gone)).await.unwrap().unwrap();
     following.abort();
 }

@@ -36,10 +36,11 @@ pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {
             format!("the plugin does not know the devices yet: {why}"),
             "if it still does not after a minute, fix what the lines `device` report",
         )),
-        NodeState::Known(node) => {
-            checks.push(listed(&node, expected(facts).as_ref()));
+        NodeState::Known(listing) => {
+            let node = &listing.node;
+            checks.push(listed(node, expected(facts).as_ref()));
             checks.extend(node.devices().filter_map(unhealthy));
-            checks.extend(notices(answers, &node));
+            checks.extend(notices(answers, node));
         }
     }
     checks.extend(rejected(answers));

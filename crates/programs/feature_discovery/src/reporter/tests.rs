@@ -1,14 +1,15 @@
 //! The reporter with a server in memory and a paused clock.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
+use daemon::answering_daemons::NodeListing;
 use daemon::logging::test_log::Log;
+use devices::report::NodeReport;
 use devices::{CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, Moment};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::*;
 
@@ -24,35 +25,79 @@ fn host() -> HostSnapshot {
     config::inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
 }
 
-fn set(host: &HostSnapshot) -> Arc<DeviceSet> {
+/// What the plugin lists on this host.
+fn listed(host: &HostSnapshot) -> NodeListing {
     let policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
-    Arc::new(DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default()))
+    let set = DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default());
+    NodeListing::registered(NodeReport::of(&set), 1)
+}
+
+fn known(listing: NodeListing) -> NodeState {
+    NodeState::Known(Box::new(listing))
+}
+
+/// Two GPUs.
+fn healthy() -> NodeState {
+    known(listed(&host()))
 }
 
 /// Two GPUs; the first one is unhealthy.
-fn unhealthy() -> Arc<DeviceSet> {
+fn unhealthy() -> NodeState {
     let mut host = host();
     host.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
-    set(&host)
+    known(listed(&host))
 }
 
-/// Runs `test` while a reporter reports the devices that `test` sends.
-async fn report(server: &TestServer, test: impl AsyncFnOnce(watch::Sender<Discovery>)) {
-    report_with(server, &watch::Sender::default(), None, test).await;
+/// Runs `test` while a reporter reports what the plugin of `test` reports.
+async fn report(server: &TestServer, test: impl AsyncFnOnce(watch::Sender<NodeState>)) {
+    report_with(server, None, test).await;
 }
 
 async fn report_with(
     server: &TestServer,
-    config_status: &watch::Sender<ReloadStatus>,
     plugin: Option<PathBuf>,
-    test: impl AsyncFnOnce(watch::Sender<Discovery>),
+    test: impl AsyncFnOnce(watch::Sender<NodeState>),
 ) {
-    let (send, sets) = watch::channel(Discovery::Pending(Arc::default()));
-    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), plugin);
+    let (send, states) = watch::channel(NodeState::NotServed);
+    let startup_taint = Some(TAINT.to_owned());
+    let settings = Settings { startup_taint, plugin, ..Settings::default() };
+    let reporter = Reporter::new(server.client(), settings);
     tokio::select! {
-        never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
+        never = Box::pin(reporter.run(states)) => match never {},
         () = test(send) => {}
     }
+}
+
+/// The condition with this type: its status and its reason.
+fn condition(server: &TestServer, kind: &str) -> (String, String) {
+    let node = serde_json::from_value(server.node()).unwrap();
+    let condition = cluster::condition(&node, kind).cloned().unwrap_or_default();
+    (condition.status, condition.reason.unwrap_or_default())
+}
+
+fn is_healthy(server: &TestServer) -> (String, String) {
+    condition(server, "DirectXDevicesHealthy")
+}
+
+fn is_ready(server: &TestServer) -> (String, String) {
+    condition(server, "DirectXDevicesReady")
+}
+
+fn both(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+fn set_allocatable(server: &TestServer, count: &str) {
+    server.change(|node| {
+        node["status"]["allocatable"] = json!({"directx.microsoft.com/display": count});
+    });
+}
+
+/// The names of the Events that were reported since the last call of `requests`.
+fn events(server: &TestServer) -> Vec<String> {
+    let mut events = server.requests();
+    events.retain(|request| request.name == EVENTS);
+    events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect()
 }
 
 fn heartbeat(server: &TestServer, number: u32) {
@@ -72,8 +117,8 @@ fn writes(server: &TestServer) -> usize {
 async fn a_start_needs_three_requests_and_a_restart_one() {
     let server = TestServer::new(json!({}));
     for expected in [&[WATCH, NODE, STATUS][..], &[WATCH]] {
-        report(&server, async |sets| {
-            sets.send(Discovery::Done(set(&host()))).unwrap();
+        report(&server, async |states| {
+            states.send(healthy()).unwrap();
             sleep(MINUTE).await;
             assert_eq!(requests(&server), expected);
         })
@@ -91,8 +136,8 @@ async fn a_label_that_is_no_longer_computed_is_removed() {
                 "fieldsV1": {"f:metadata": {"f:labels": {"f:directx.microsoft.com/hcs-schema": {}}}}}],
         },
     }));
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
     })
     .await;
@@ -107,14 +152,14 @@ async fn a_label_that_is_no_longer_computed_is_removed() {
 #[tokio::test(start_paused = true)]
 async fn only_heartbeats_are_written_while_nothing_changes() {
     let server = TestServer::new(json!({}));
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
         assert_eq!(writes(&server), 2);
         let mut heartbeats = 0;
         for number in 0..100 {
             heartbeat(&server, number);
-            sets.send(Discovery::Done(set(&host()))).unwrap();
+            states.send(healthy()).unwrap();
             sleep(5 * MINUTE).await;
             let requests = requests(&server);
             assert!(requests.iter().all(|request| request == STATUS || request == WATCH));
@@ -128,18 +173,17 @@ async fn only_heartbeats_are_written_while_nothing_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_device_that_flaps_changes_the_condition_every_ten_seconds() {
     let server = TestServer::new(json!({}));
-    report(&server, async |sets| {
+    report(&server, async |states| {
         for _ in 0..60 {
-            sets.send(Discovery::Done(set(&host()))).unwrap();
+            states.send(healthy()).unwrap();
             sleep(MINUTE / 120).await;
-            sets.send(Discovery::Done(unhealthy())).unwrap();
+            states.send(unhealthy()).unwrap();
             sleep(MINUTE / 120).await;
         }
         let changes = requests(&server).iter().filter(|request| *request == STATUS).count();
         assert!((2..=7).contains(&changes), "{changes}");
         sleep(MINUTE / 4).await;
-        let status = server.node()["status"]["conditions"][0]["status"].clone();
-        assert_eq!(status, "False");
+        assert_eq!(is_healthy(&server).0, "False");
     })
     .await;
 }
@@ -151,11 +195,11 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
     {
         let log = Log::start();
         let server = TestServer::new(json!({}));
-        report(&server, async |sets| {
-            sets.send(Discovery::Done(set(&host()))).unwrap();
+        report(&server, async |states| {
+            states.send(healthy()).unwrap();
             sleep(MINUTE).await;
             server.refuse(code, "the reason", "");
-            sets.send(Discovery::Done(unhealthy())).unwrap();
+            states.send(unhealthy()).unwrap();
             let _ = server.requests();
             sleep(60 * MINUTE).await;
             // The delays are at least 0.5, 1, 2, ... and 30 s, and less than twice as long.
@@ -170,7 +214,7 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
             sleep(2 * MINUTE).await;
         })
         .await;
-        assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+        assert_eq!(is_healthy(&server).0, "False");
         let text = log.text();
         assert!(text.contains("the API server accepts changes of the node again"), "{text}");
     }
@@ -180,13 +224,13 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
 async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
     let log = Log::start();
     let server = TestServer::new(json!({}));
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
         server.run(false);
         // Until the connections are broken.
         sleep(Duration::from_millis(1)).await;
-        sets.send(Discovery::Done(unhealthy())).unwrap();
+        states.send(unhealthy()).unwrap();
         let _ = server.requests();
         sleep(60 * MINUTE).await;
         assert_eq!(requests(&server).len(), 0);
@@ -198,15 +242,15 @@ async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
         assert_eq!(requests(&server).iter().filter(|request| *request == WATCH).count(), 1);
     })
     .await;
-    assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+    assert_eq!(is_healthy(&server).0, "False");
     assert!(log.text().contains("following the node object again"), "{}", log.text());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_undoes_a_change_each_time_causes_few_requests() {
     let server = TestServer::new(json!({}));
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
         let _ = server.requests();
         for _ in 0..600 {
@@ -225,8 +269,8 @@ async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
     let taints = |keys: &[&str]| -> Value { keys.iter().map(taint).collect() };
     let node = json!({"spec": {"taints": taints(&[TAINT, "other"])}});
     let server = TestServer::new(node);
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
         assert_eq!(server.node()["spec"]["taints"], taints(&[TAINT, "other"]));
         let _ = server.requests();
@@ -242,27 +286,29 @@ async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
     })
     .await;
     assert_eq!(server.node()["spec"]["taints"], taints(&["other", "new"]));
-    assert_eq!(requests(&server), [NODE, NODE]);
+    let mut changes = requests(&server);
+    changes.retain(|request| request == NODE);
+    assert_eq!(changes.len(), 2, "a refused one and one with the newest version");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_restart() {
     let server = TestServer::new(json!({}));
     for expected in [&[WATCH, NODE, STATUS, EVENTS][..], &[WATCH]] {
-        report(&server, async |sets| {
-            sets.send(Discovery::Done(unhealthy())).unwrap();
+        report(&server, async |states| {
+            states.send(unhealthy()).unwrap();
             sleep(MINUTE).await;
             assert_eq!(requests(&server), expected);
         })
         .await;
     }
     // The second GPU also became unhealthy while the program was not running.
-    report(&server, async |sets| {
+    report(&server, async |states| {
         let mut host = host();
         for adapter in &mut host.adapters {
             adapter.pnp.as_mut().unwrap().problem_code = 43;
         }
-        sets.send(Discovery::Done(set(&host))).unwrap();
+        states.send(known(listed(&host))).unwrap();
         sleep(MINUTE).await;
         // The Event of the first one exists already.
         let mut sent = requests(&server);
@@ -277,25 +323,19 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
 #[tokio::test(start_paused = true)]
 async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
     let server = TestServer::new(json!({}));
-    let rejected = |rejected, error: Option<&str>| ReloadStatus {
-        rejected,
-        last_error: error.map(str::to_owned),
-        ..ReloadStatus::default()
-    };
-    let status = watch::Sender::new(rejected(1, Some("first")));
-    report_with(&server, &status, None, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
-        let events = || requests(&server).iter().filter(|request| *request == EVENTS).count();
-        sleep(MINUTE).await;
-        assert_eq!(events(), 1);
-        for (next, expected) in [
-            (rejected(1, None), 0),
-            (rejected(2, Some("second")), 1),
-            (ReloadStatus { applied: 1, ..rejected(2, Some("second")) }, 0),
+    report(&server, async |states| {
+        for (error, expected) in [
+            (Some("first"), 1),
+            (Some("first"), 0),
+            (None, 0),
+            (Some("second"), 1),
+            (Some("second"), 0),
         ] {
-            status.send_replace(next);
+            let mut listing = listed(&host());
+            listing.rejected_configurations.extend(error.map(str::to_owned));
+            states.send_replace(known(listing));
             sleep(MINUTE).await;
-            assert_eq!(events(), expected);
+            assert_eq!(events(&server).len(), expected, "{error:?}");
         }
     })
     .await;
@@ -310,10 +350,9 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
     cordon_file::write(&file, &DeviceName::list("PCIROOT(7)")).unwrap();
     let names = || std::fs::read_to_string(&file).unwrap_or_default();
     let server = TestServer::new(json!({}));
-    let status = watch::Sender::default();
-    report_with(&server, &status, Some(directory.path().into()), async |sets| {
+    report_with(&server, Some(directory.path().into()), async |states| {
         assert_eq!(names(), "PCIROOT(7)\n", "the node is not known");
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
         assert!(!file.exists());
 
@@ -327,7 +366,7 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
         host.cordoned = cordon_file::devices_in(file.clone());
         let _ = requests(&server);
         for expected in [2, 0] {
-            sets.send(Discovery::Done(set(&host))).unwrap();
+            states.send(known(listed(&host))).unwrap();
             sleep(MINUTE).await;
             let events = requests(&server).iter().filter(|request| *request == EVENTS).count();
             assert_eq!(events, expected, "an unhealthy device and a wrong name");
@@ -353,23 +392,27 @@ async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
     let file = cordon_file::path_in(&missing);
     let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
     let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
-    report_with(&server, &watch::Sender::default(), Some(missing.clone()), async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report_with(&server, Some(missing.clone()), async |states| {
+        states.send(healthy()).unwrap();
         sleep(MINUTE).await;
+        assert_eq!(events(&server), ["DirectXCordonNotApplied"]);
         std::fs::create_dir(&missing).unwrap();
-        sleep(2 * PAUSE).await;
+        sleep(MINUTE).await;
         assert!(file.exists());
     })
     .await;
-    assert!(log.text().contains("cannot hand cordoned devices to the plugin"), "{}", log.text());
+    let text = log.text();
+    let lines = text.matches("cannot hand cordoned devices to the plugin").count();
+    assert!((1..=5).contains(&lines), "{lines} lines: {text}");
+    assert!(text.contains("the plugin gets cordoned devices again"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_for_a_pause_of_seven_seconds_gets_it() {
     let server = TestServer::new(json!({}));
     server.refuse(429, "", "PATCH");
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         for expected in [[NODE, STATUS], [NODE, STATUS]] {
             sleep(Duration::from_millis(6900)).await;
             let mut sent = requests(&server);
@@ -391,8 +434,8 @@ async fn a_change_that_is_refused_delays_no_other() {
     ] {
         let server = TestServer::new(json!({}));
         server.refuse(403, "no", path);
-        report(&server, async |sets| {
-            sets.send(Discovery::Done(unhealthy())).unwrap();
+        report(&server, async |states| {
+            states.send(unhealthy()).unwrap();
             sleep(MINUTE).await;
         })
         .await;
@@ -409,9 +452,9 @@ async fn a_change_that_is_refused_delays_no_other() {
 async fn a_slow_server_starves_no_watch_while_devices_change() {
     let server = TestServer::new(json!({}));
     server.answer_after(Duration::from_secs(12), "");
-    report(&server, async |sets| {
-        for set in [set(&host()), unhealthy(), set(&host()), unhealthy()] {
-            sets.send(Discovery::Done(set)).unwrap();
+    report(&server, async |states| {
+        for state in [healthy(), unhealthy(), healthy(), unhealthy()] {
+            states.send(state).unwrap();
             sleep(Duration::from_secs(10)).await;
         }
     })
@@ -429,8 +472,8 @@ async fn a_change_that_is_not_answered_delays_no_other() {
         "status": {"allocatable": {"directx.microsoft.com/display": "1k"}},
     }));
     server.answer_after(Duration::from_hours(1), "/status");
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(unhealthy())).unwrap();
+    report(&server, async |states| {
+        states.send(unhealthy()).unwrap();
         sleep(Duration::from_secs(1)).await;
         let mut sent = requests(&server);
         sent.sort();
@@ -439,7 +482,7 @@ async fn a_change_that_is_not_answered_delays_no_other() {
         // Other devices have other labels.
         let mut host = host();
         host.adapters.pop();
-        sets.send(Discovery::Done(set(&host))).unwrap();
+        states.send(known(listed(&host))).unwrap();
         sleep(Duration::from_secs(1)).await;
         assert_eq!(requests(&server)[0], NODE);
     })
@@ -449,8 +492,8 @@ async fn a_change_that_is_not_answered_delays_no_other() {
 #[tokio::test(start_paused = true)]
 async fn watches_that_end_at_once_begin_again_after_growing_pauses() {
     let server = TestServer::new(json!({}));
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         for _ in 0..600 {
             sleep(MINUTE / 600).await;
             server.end_watches();
@@ -466,8 +509,8 @@ async fn watches_that_end_at_once_begin_again_after_growing_pauses() {
 async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together() {
     let server = TestServer::new(json!({}));
     let mut pauses = std::collections::HashSet::new();
-    report(&server, async |sets| {
-        sets.send(Discovery::Done(set(&host()))).unwrap();
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
         for _ in 0..20 {
             sleep(2 * MINUTE).await;
             let _ = server.requests();
@@ -487,15 +530,201 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
     assert!(pauses.len() > 10, "{pauses:?}");
 }
 
-#[test]
-fn delays_grow_to_a_minute_and_are_random() {
-    let mut delays = growing(Duration::from_millis(500));
-    for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
-        let delay = delays.next().unwrap();
-        let limit = Duration::from_secs(limit);
-        assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
+#[tokio::test(start_paused = true)]
+async fn nothing_is_applied_before_the_first_report_and_an_outage_is_one_event() {
+    let server = TestServer::new(json!({"status": {"conditions": [
+        {"type": "DirectXDevicesHealthy", "status": "True", "reason": "AllHealthy"},
+    ]}}));
+    report(&server, async |states| {
+        sleep(MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(requests(&server), [WATCH]);
+        // A node whose plugin does not run is not healthy.
+        sleep(10 * MINUTE).await;
+        assert_eq!(is_healthy(&server), both("Unknown", "PluginNotRunning"));
+        assert_eq!(is_ready(&server), both("Unknown", "PluginNotRunning"));
+        assert_eq!(server.node()["metadata"]["labels"], Value::Null);
+        assert_eq!(events(&server), ["DirectXPluginNotRunning"]);
+
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_healthy(&server), both("True", "AllHealthy"));
+        let labels = server.node()["metadata"]["labels"].clone();
+        let _ = requests(&server);
+        for state in [NodeState::NotServed, NodeState::Busy("x".into())] {
+            states.send(state).unwrap();
+            sleep(MINUTE / 3).await;
+        }
+        assert_eq!(requests(&server).len(), 0, "a restart takes less than a minute");
+        sleep(20 * MINUTE).await;
+        assert_eq!(is_healthy(&server), both("Unknown", "PluginNotResponding"));
+        assert_eq!(server.node()["metadata"]["labels"], labels);
+        assert_eq!(events(&server), ["DirectXPluginNotResponding"]);
+    })
+    .await;
+}
+
+/// The plugin ends and is back before the kubelet forgets its devices.
+#[tokio::test(start_paused = true)]
+async fn a_restart_of_the_plugin_changes_nothing() {
+    let server = TestServer::new(json!({}));
+    set_allocatable(&server, "2");
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        let _ = requests(&server);
+        states.send(NodeState::NotServed).unwrap();
+        sleep(MINUTE / 2).await;
+        let mut listing = listed(&host());
+        for served in listing.served.values_mut() {
+            served.instance = 2;
+        }
+        states.send(known(listing)).unwrap();
+        sleep(2 * MINUTE).await;
+        assert_eq!(requests(&server).len(), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_without_devices_has_none() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |states| {
+        states.send(known(listed(&HostSnapshot::default()))).unwrap();
+        sleep(MINUTE).await;
+    })
+    .await;
+    assert_eq!(server.node()["metadata"]["labels"]["directx.microsoft.com/count"], "0");
+    assert_eq!(is_healthy(&server), both("Unknown", "NoDevices"));
+    assert_eq!(is_ready(&server), both("False", "NoHealthyDevices"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn devices_are_ready_when_the_node_reports_them() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |states| {
+        let mut listing = listed(&host());
+        for served in listing.served.values_mut() {
+            served.not_registered = Some("waiting for the kubelet".to_owned());
+        }
+        states.send(known(listing)).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("False", "NotRegistered"));
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("False", "NotAllocatable"));
+        set_allocatable(&server, "2");
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("True", "DevicesReady"));
+        set_allocatable(&server, "0");
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("False", "NotAllocatable"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_startup_taint_waits_for_is_an_event_after_a_minute() {
+    let log = Log::start();
+    let taints = json!([{"key": TAINT, "effect": "NoSchedule"}]);
+    let server = TestServer::new(json!({"spec": {"taints": taints}}));
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(MINUTE - Duration::from_secs(1)).await;
+        assert!(events(&server).is_empty());
+        sleep(10 * MINUTE).await;
+        let mut sent = server.requests();
+        sent.retain(|request| request.name == EVENTS);
+        let [event] = &sent[..] else { panic!("one Event") };
+        let note = "the startup taint directx.microsoft.com/not-ready stays: \
+                    directx.microsoft.com/display is not allocatable yet";
+        assert_eq!(
+            (&event.body["reason"], &event.body["note"]),
+            (&json!("DirectXDevicesNotReady"), &json!(note))
+        );
+        set_allocatable(&server, "2");
+        sleep(MINUTE).await;
+        assert_eq!(server.node()["spec"]["taints"], json!([]));
+    })
+    .await;
+    assert!(log.text().contains("the startup taint stays"), "{}", log.text());
+}
+
+/// The cluster has the policy of an earlier version of this program.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_knows_only_the_first_condition_does_not_prevent_it() {
+    let log = Log::start();
+    let server = TestServer::new(json!({}));
+    let policy = "ValidatingAdmissionPolicy 'directx-feature-discovery' denied request";
+    server.refuse(422, policy, "DirectXDevicesReady");
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_healthy(&server), both("True", "AllHealthy"));
+        assert_eq!(is_ready(&server).0, "");
+        states.send(unhealthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_healthy(&server), both("False", "UnhealthyDevices"));
+        let _ = requests(&server);
+        sleep(60 * MINUTE).await;
+        let count = writes(&server);
+        assert!((12..=40).contains(&count), "{count}");
+        server.accept();
+        sleep(10 * MINUTE).await;
+        assert_eq!(is_ready(&server), both("False", "NotAllocatable"));
+    })
+    .await;
+    assert!(log.text().contains("deploy/feature-discovery.yml"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_program_is_ready_when_it_has_the_node_and_nothing_fails() {
+    let server = TestServer::new(json!({}));
+    server.run(false);
+    let (states, reported) = watch::channel(healthy());
+    let reporter = Reporter::new(server.client(), Settings::default());
+    let requests = reporter.requests();
+    let problem = || requests.problem().unwrap_or_default();
+    let test = async {
+        sleep(MINUTE).await;
+        assert_eq!(problem(), "the node object is not known");
+        server.run(true);
+        sleep(MINUTE).await;
+        assert_eq!(problem(), "");
+        server.refuse(403, "no", "/status");
+        states.send(unhealthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(problem(), "cannot write condition; the log has the reason");
+        // The condition is right again, so nothing is due.
+        states.send(healthy()).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(problem(), "");
+    };
+    tokio::select! {
+        never = Box::pin(reporter.run(reported)) => match never {},
+        () = test => {}
     }
-    let first = || growing(Duration::from_millis(500)).next();
-    let first: std::collections::HashSet<Option<Duration>> = (0..20).map(|_| first()).collect();
-    assert!(first.len() > 10, "{first:?}");
+}
+
+/// The storage of the API server was restored from an older backup.
+#[tokio::test(start_paused = true)]
+async fn a_node_with_an_older_version_counts_after_a_minute() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = TestServer::new(json!({}));
+    report_with(&server, Some(directory.path().into()), async |states| {
+        states.send(healthy()).unwrap();
+        for _ in 0..50 {
+            server.change(|_| {});
+        }
+        sleep(MINUTE).await;
+        server.set_version(1);
+        server.end_watches();
+        server.change(|node| {
+            node["metadata"]["labels"] = json!({});
+            node["metadata"]["annotations"] = json!({CORDON_ANNOTATION: "PCIROOT(1)"});
+        });
+        sleep(2 * MINUTE).await;
+        assert!(cordon_file::path_in(directory.path()).exists());
+        assert_eq!(server.node()["metadata"]["labels"]["directx.microsoft.com/count"], "2");
+    })
+    .await;
 }

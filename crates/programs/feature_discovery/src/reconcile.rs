@@ -1,0 +1,255 @@
+//! Which changes of the node object are due. No I/O.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use cluster::{ClusterError, Node, NodeCondition, has_applied, has_taint};
+use daemon::logging::RepeatedText;
+use devices::report::Labels;
+use strum::VariantArray as _;
+use tokio::time::Instant;
+
+use crate::desired::Desired;
+use crate::monitoring::Purpose;
+
+/// The field manager of labels and conditions.
+pub const MANAGER: &str = "directx-feature-discovery";
+
+/// How long the same change is not repeated. Another program may undo it each time.
+const REPEAT: Duration = Duration::from_secs(30);
+/// How long the conditions stay before they change again, also while a device flaps.
+const SETTLED: Duration = Duration::from_secs(10);
+/// How often at least the conditions are written although nothing changes, so that those of a
+/// program that no longer runs can be recognized by their age. Also how often a condition is tried
+/// again that the server refuses.
+const HEARTBEAT: Duration = Duration::from_mins(5);
+/// The longest delay. A node must not be wrong for long after the API server has returned.
+const LONGEST: Duration = Duration::from_mins(1);
+/// The shortest delay after a failed attempt.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// A change of the node object.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Change {
+    /// Apply the labels.
+    Labels(Labels),
+    /// Apply the conditions.
+    Conditions(Vec<NodeCondition>),
+    /// Remove the taint with this key.
+    RemoveTaint(String),
+}
+
+impl Change {
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Change::Labels(_) => Purpose::Labels,
+            Change::Conditions(_) => Purpose::Condition,
+            Change::RemoveTaint(_) => Purpose::Taints,
+        }
+    }
+}
+
+/// What is to be done about a node object.
+#[derive(PartialEq, Debug, Default)]
+pub(crate) struct Due {
+    /// The changes that are due now.
+    pub(crate) changes: Vec<Change>,
+    /// When the next change is due, if none becomes necessary before.
+    pub(crate) next: Option<Instant>,
+    /// The purposes whose change is necessary and has failed.
+    pub(crate) failing: Vec<Purpose>,
+}
+
+/// The attempts to reach the API server, for each purpose.
+pub(crate) struct Attempts {
+    attempts: BTreeMap<Purpose, Attempt>,
+    heartbeat: Instant,
+    /// Until when only the first condition is written, because the server refused the others: its
+    /// policy is of an earlier version.
+    only_first_condition: Option<Instant>,
+}
+
+/// The attempts for one purpose.
+pub(crate) struct Attempt {
+    delays: ExponentialBackoff,
+    /// Not before this time, since the last one failed.
+    next: Option<Instant>,
+    failures: RepeatedText,
+    /// Whether a request is on its way.
+    pub(crate) is_running: bool,
+    /// The last change of the node object, and when it was made.
+    last: Option<(Change, Instant)>,
+}
+
+/// What is due for a node that is `node` and should be as `desired`. `startup_taint` is the key of
+/// the taint to remove once pods can use the devices.
+pub(crate) fn reconcile(
+    node: &Node,
+    desired: &Desired,
+    startup_taint: Option<&str>,
+    attempts: &Attempts,
+    now: Instant,
+) -> Due {
+    let labels = desired.labels.as_ref().filter(|labels| !has_applied(node, MANAGER, labels));
+    let labels = labels.map(|labels| (Change::Labels(labels.clone()), now));
+    let taint = startup_taint.filter(|key| desired.waits_for.is_none() && has_taint(node, key));
+    let taint = taint.map(|key| (Change::RemoveTaint(key.to_owned()), now));
+    let conditions = conditions(node, desired, attempts, now);
+    let mut due = Due::default();
+    for (change, wanted_at) in labels.into_iter().chain(conditions).chain(taint) {
+        let attempt = attempts.of(change.purpose());
+        if attempt.is_failing() && wanted_at <= now {
+            due.failing.push(change.purpose());
+        }
+        if attempt.is_running {
+            continue;
+        }
+        let at = attempt.due_change(&change, wanted_at);
+        if at <= now {
+            due.changes.push(change);
+        } else {
+            due.next = due.next.into_iter().chain([at]).min();
+        }
+    }
+    due
+}
+
+/// The conditions to write, and when at the earliest.
+fn conditions(
+    node: &Node,
+    desired: &Desired,
+    attempts: &Attempts,
+    now: Instant,
+) -> Option<(Change, Instant)> {
+    let mut wanted = desired.conditions.clone();
+    if attempts.only_first_condition.is_some_and(|until| now < until) {
+        wanted.truncate(1);
+    }
+    if wanted.is_empty() {
+        return None;
+    }
+    let is_written = wanted.iter().all(|condition| has_condition(node, condition));
+    Some((Change::Conditions(wanted), if is_written { attempts.heartbeat } else { now }))
+}
+
+/// Whether `node` has the condition already.
+pub(crate) fn has_condition(node: &Node, wanted: &NodeCondition) -> bool {
+    cluster::condition(node, &wanted.type_).is_some_and(|found| {
+        (&found.status, &found.reason, &found.message)
+            == (&wanted.status, &wanted.reason, &wanted.message)
+    })
+}
+
+impl Attempts {
+    pub(crate) fn new() -> Attempts {
+        let attempts = Purpose::VARIANTS.iter().map(|purpose| (*purpose, Attempt::new()));
+        Attempts {
+            attempts: attempts.collect(),
+            heartbeat: next_heartbeat(),
+            only_first_condition: None,
+        }
+    }
+
+    pub(crate) fn of(&self, purpose: Purpose) -> &Attempt {
+        self.attempts.get(&purpose).expect("there is one for each purpose")
+    }
+
+    pub(crate) fn of_mut(&mut self, purpose: Purpose) -> &mut Attempt {
+        self.attempts.get_mut(&purpose).expect("there is one for each purpose")
+    }
+
+    /// The server has accepted the change.
+    pub(crate) fn accepted(&mut self, change: Change, now: Instant) {
+        if matches!(change, Change::Conditions(_)) {
+            self.heartbeat = next_heartbeat();
+        }
+        let purpose = change.purpose();
+        self.of_mut(purpose).last = Some((change, now));
+    }
+
+    /// The server has refused the change.
+    pub(crate) fn refused(&mut self, change: &Change, error: &ClusterError, now: Instant) {
+        if let Change::Conditions(conditions) = change
+            && conditions.len() > 1
+            && error.is_of_policy()
+        {
+            self.only_first_condition = Some(now + HEARTBEAT);
+        }
+    }
+}
+
+impl Attempt {
+    pub(crate) fn new() -> Attempt {
+        Attempt {
+            delays: growing(FIRST_DELAY),
+            next: None,
+            failures: RepeatedText::default(),
+            is_running: false,
+            last: None,
+        }
+    }
+
+    /// When to make an attempt that is due at `at`.
+    pub(crate) fn due(&self, at: Instant) -> Instant {
+        self.next.map_or(at, |next| next.max(at))
+    }
+
+    /// When to make this change of the node object, which is due at `at`.
+    fn due_change(&self, change: &Change, at: Instant) -> Instant {
+        let Some((last, made_at)) = &self.last else { return self.due(at) };
+        let pause = match change {
+            change if last == change => REPEAT,
+            Change::Conditions(_) => SETTLED,
+            _ => Duration::ZERO,
+        };
+        self.due(at.max(*made_at + pause))
+    }
+
+    /// Whether the last attempt failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// An attempt succeeded. Returns whether the one before failed.
+    pub(crate) fn succeeded(&mut self) -> bool {
+        self.delays = growing(FIRST_DELAY);
+        self.failures = RepeatedText::default();
+        self.next.take().is_some()
+    }
+
+    /// An attempt failed with this error, after which the server asks for a pause. Returns how long
+    /// to wait, if that is to be logged.
+    pub(crate) fn failed(
+        &mut self,
+        error: &str,
+        pause: Option<Duration>,
+        now: Instant,
+    ) -> Option<Duration> {
+        let delay = delay(&mut self.delays, pause);
+        self.next = Some(now + delay);
+        self.failures.is_due(error).then_some(delay)
+    }
+}
+
+/// Delays of which the first is at least `first` and less than twice as long. They double up to a
+/// minute, and never end. They are random, so that the programs of a thousand nodes do not return
+/// at the same moment.
+pub(crate) fn growing(first: Duration) -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
+    delays.with_jitter().without_max_times().build()
+}
+
+/// The next delay; longer by what the server asks for.
+pub(crate) fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration {
+    delays.next().unwrap_or(LONGEST) + wanted.unwrap_or_default().min(LONGEST)
+}
+
+/// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
+/// the same time.
+fn next_heartbeat() -> Instant {
+    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What pods wait for as long as the startup taint stays. Pure, but for the log.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::event_queue::EventQueue;
+
+/// How long the taint stays for the same reason before there is an Event about it. A driver and a
+/// kubelet take some time to start.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What pods wait for.
+#[derive(Default)]
+pub(crate) struct TaintWait(Option<Wait>);
+
+struct Wait {
+    note: String,
+    since: Instant,
+    is_reported: bool,
+}
+
+impl TaintWait {
+    /// The taint with this key stays until what the text says has happened. `None`: there is no
+    /// taint, or it is about to be removed.
+    pub(crate) fn follow(
+        &mut self,
+        waiting: Option<(&str, &str)>,
+        events: &mut EventQueue,
+        now: Instant,
+    ) {
+        let Some((key, why)) = waiting else {
+            self.0 = None;
+            return;
+        };
+        let note = format!("the startup taint {key} stays: {why}");
+        let wait = match &mut self.0 {
+            Some(wait) if wait.note == note => wait,
+            other => {
+                tracing::info!(taint = key, reason = why, "the startup taint stays");
+                other.insert(Wait { note, since: now, is_reported: false })
+            }
+        };
+        if !wait.is_reported && now >= wait.since + PATIENCE {
+            wait.is_reported = true;
+            events.add_warning("DirectXDevicesNotReady", "Discover", wait.note.clone());
+        }
+    }
+
+    /// When there is an Event about it.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let wait = self.0.as_ref().filter(|wait| !wait.is_reported)?;
+        Some(wait.since + PATIENCE)
+    }
+}
