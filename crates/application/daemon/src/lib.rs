@@ -22,5 +22,7 @@ pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
+#[cfg(feature = "test_host")]
+pub mod test_host;
 
 pub use error::{DaemonError, LauncherError};

@@ -326,7 +326,10 @@ impl NodeDevices {
             )
         });
         let before = self.published.set();
-        let set = before.reviewed(held.as_ref(), self.now());
+        let reviewed = before.reviewed(held.as_ref(), self.now());
+        // A cordon may name a device that is dropped now.
+        let offer = self.catalog.offer(&self.snapshot);
+        let set = DeviceSet::next(Some(&reviewed), offer, self.now());
         self.publish_next(&before, set);
     }
 

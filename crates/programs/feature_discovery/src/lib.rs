@@ -13,25 +13,26 @@ mod reconcile;
 mod reporter;
 mod taint_wait;
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use daemon::answering_daemons::{NodeListing, NodeState};
+use daemon::answering_daemons::NodeState;
 use daemon::logging::{self, LogDestination};
 use daemon::plugin_client::PluginClient;
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
-use devices::report::NodeReport;
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};
-use crate::reporter::{Reporter, Settings};
+use crate::reporter::Reporter;
 
 pub use arguments::command;
 pub use reconcile::MANAGER as FIELD_MANAGER;
+pub use reporter::Settings;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
@@ -103,12 +104,14 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
     })
 }
 
-/// What the program does without a plugin, for one of many simulated nodes: reports devices that
-/// never change on the client's node object, until it is dropped.
-pub async fn report_unchanging_devices(client: Client, report: NodeReport) {
-    let listing = NodeListing::registered(report, 1);
-    let (_states, reported) = watch::channel(NodeState::Known(Box::new(listing)));
-    Box::pin(Reporter::new(client, Settings::default()).run(reported)).await;
+/// What the program does with what plugins report, without an end: keeps the client's node object
+/// up to date.
+pub async fn report(
+    client: Client,
+    settings: Settings,
+    states: watch::Receiver<NodeState>,
+) -> Infallible {
+    Box::pin(Reporter::new(client, settings).run(states)).await
 }
 
 /// `--print`.
