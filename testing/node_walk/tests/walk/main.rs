@@ -24,7 +24,7 @@ use crate::node::Node;
 use crate::steps::Step;
 
 /// How many walks there are, unless a variable says otherwise.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 6;
 
 /// How many steps a walk has.
 const STEPS: usize = 40;

@@ -338,8 +338,8 @@ impl Node {
                 return;
             }
             // What happens after a while is a matter of minutes.
-            let is_recent = now < start + Duration::from_secs(20);
-            let step = Duration::from_secs(if is_recent { 1 } else { 10 });
+            let is_recent = now < start + Duration::from_secs(10);
+            let step = Duration::from_secs(if is_recent { 1 } else { 30 });
             sleep_until(end.min(now + step)).await;
         }
     }
