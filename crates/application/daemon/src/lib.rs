@@ -22,5 +22,6 @@ pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
+mod temporary_file;
 
 pub use error::{DaemonError, LauncherError};
