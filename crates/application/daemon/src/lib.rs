@@ -22,6 +22,7 @@ pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
+mod temporary_file;
 #[cfg(feature = "test_host")]
 pub mod test_host;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::Config;
 use device_plugin::pod_resources::Attribution;
-use devices::{DeviceName, HostSnapshot};
+use devices::{Cordons, HostSnapshot};
 use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;
@@ -19,7 +19,7 @@ use crate::node_devices::device_holders::DeviceHolders;
 /// the clock.
 pub struct TestHost {
     reads: mpsc::UnboundedSender<Result<Read, command_line::HostError>>,
-    cordons: watch::Sender<Vec<DeviceName>>,
+    cordons: watch::Sender<Cordons>,
     configurations: mpsc::UnboundedSender<Result<Config, DaemonError>>,
     holders: Arc<Mutex<Arc<Attribution>>>,
 }
@@ -27,10 +27,10 @@ pub struct TestHost {
 impl TestHost {
     /// A host that was not read yet, with this configuration and these cordoned devices.
     #[must_use]
-    pub fn new(active: Config, cordoned: Vec<DeviceName>) -> (TestHost, NodeSources) {
+    pub fn new(active: Config, cordons: Cordons) -> (TestHost, NodeSources) {
         let (reads, read) = mpsc::unbounded_channel();
         let (configurations, updates) = mpsc::unbounded_channel();
-        let (cordons, followed) = watch::channel(cordoned);
+        let (cordons, followed) = watch::channel(cordons);
         let holders = Arc::<Mutex<Arc<Attribution>>>::default();
         let held = Arc::clone(&holders);
         let ask = move || Ok(Arc::clone(&held.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -51,11 +51,11 @@ impl TestHost {
         let _ = self.reads.send(Ok(read));
     }
 
-    /// The file with cordoned devices names these.
-    pub fn cordon(&self, devices: Vec<DeviceName>) {
+    /// This is known of the cordoned devices.
+    pub fn cordon(&self, now: Cordons) {
         self.cordons.send_if_modified(|before| {
-            let is_changed = *before != devices;
-            *before = devices;
+            let is_changed = *before != now;
+            *before = now;
             is_changed
         });
     }

@@ -17,9 +17,9 @@ use std::path::Path;
 
 use command_line::HostError;
 use config::{Config, ConfigError};
-use daemon::answering_daemons::Answers;
-use daemon::{DaemonError, event_loop};
-use devices::{HostFacts, HostSnapshot};
+use daemon::answering_daemons::{Answers, NodeState};
+use daemon::{DaemonError, cordon_file, event_loop};
+use devices::{Cordons, HostFacts, HostSnapshot};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -61,8 +61,8 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     let plugin = path.as_deref().map(plugin_in).transpose()?;
     let directory = match path {
         Some(path) => {
-            snapshot.cordoned =
-                daemon::cordon_file::devices_in(daemon::cordon_file::path_in(&path));
+            let read = cordon_file::devices_in(cordon_file::path_in(&path));
+            snapshot.cordoned = cordons(read, plugin.as_ref());
             device_plugin_dir::inspect(&path)?
         }
         None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET]
@@ -85,6 +85,15 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
 fn plugin_in(directory: &Path) -> Result<Answers, DaemonError> {
     let answers = event_loop::build()?.block_on(Answers::ask(directory, &[]));
     Ok(answers.unwrap_or_default())
+}
+
+/// The devices that are out of service, as they were `read`. If a plugin runs, it reports itself
+/// whether it can read them, and it may be able to where this account is not.
+fn cordons(read: Cordons, plugin: Option<&Answers>) -> Cordons {
+    match plugin.map(Answers::node_state) {
+        Some(NodeState::Known(_)) => Cordons::Known(read.names().to_vec()),
+        _ => read,
+    }
 }
 
 /// This machine, and why its adapters cannot be read.
@@ -116,4 +125,22 @@ fn missing_launcher_files() -> Vec<&'static str> {
     let folders = command_line::launcher_sources().into_iter();
     let missing = folders.map(|folder| command_line::missing_launcher_files(&folder));
     missing.min_by_key(Vec::len).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::tests::healthy;
+
+    #[test]
+    fn a_plugin_that_runs_reports_itself_that_it_does_not_know_the_cordons() {
+        let unknown = Cordons::Unknown("cannot read `x`".to_owned());
+        for plugin in [None, Some(Answers::default())] {
+            assert_eq!(cordons(unknown.clone(), plugin.as_ref()), unknown);
+        }
+        let running = healthy().plugin;
+        assert_eq!(cordons(unknown, running.as_ref()), Cordons::default());
+        let known = Cordons::Known(devices::DeviceName::list("PCIROOT(0)"));
+        assert_eq!(cordons(known.clone(), running.as_ref()), known);
+    }
 }

@@ -35,7 +35,7 @@ pub use read::adapter::{
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
 };
 pub use read::copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
-pub use read::cordon::{CORDON_ANNOTATION, Cordon, CordonSource, DeviceName};
+pub use read::cordon::{CORDON_ANNOTATION, Cordon, CordonSource, Cordons, DeviceName};
 pub use read::driver_date::DriverDate;
 pub use read::driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
 pub use read::host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};

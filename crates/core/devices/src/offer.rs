@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::select::selection::{check_scope, select, supported};
 use crate::text::case_folding::fold_case;
 use crate::{
-    Cordon, CordonSource, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
+    Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
     HostSnapshot, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
     Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
 };
@@ -181,7 +181,7 @@ impl Catalog {
         let configured = self.models.iter().flat_map(|model| &model.policy.cordoned);
         let mut cordons: Vec<Cordon> = configured
             .map(|device| Cordon { device: device.clone(), source: CordonSource::Configuration })
-            .chain(snapshot.cordoned.iter().map(|device| Cordon {
+            .chain(snapshot.cordoned.names().iter().map(|device| Cordon {
                 device: device.clone(),
                 source: CordonSource::NodeAnnotation,
             }))
@@ -258,7 +258,8 @@ fn check_location_path(
 }
 
 /// The health of a device of this policy. The cordon of a device that has a problem is its reason:
-/// an administrator already takes care of it.
+/// an administrator already takes care of it. If the cordons are not known, each device may have
+/// one, so a device without another problem is unhealthy for this reason.
 fn health(
     device: &Device,
     policy: &ModelPolicy,
@@ -273,6 +274,9 @@ fn health(
             if device.health.is_healthy() && limit.is_reached(&device.id, &snapshot.resets) =>
         {
             Health::Unhealthy(UnhealthyReason::Resets)
+        }
+        _ if device.health.is_healthy() && matches!(snapshot.cordoned, Cordons::Unknown(_)) => {
+            Health::Unhealthy(UnhealthyReason::CordonsUnknown)
         }
         _ => device.health,
     }

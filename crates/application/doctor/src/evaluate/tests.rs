@@ -43,7 +43,7 @@ pub(crate) const SUBJECTS: [&str; 14] = [
 const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
 
 /// A node without a fault: Server 2022 with one T4.
-fn healthy() -> NodeFacts {
+pub(crate) fn healthy() -> NodeFacts {
     let mut snapshot = two_gpus();
     snapshot.adapters.truncate(1);
     let found = |path: &str, version| Program::Found {

@@ -239,6 +239,22 @@ fn devices_that_the_annotation_takes_out_of_service_are_named() {
 }
 
 #[test]
+fn a_file_with_cordoned_devices_that_cannot_be_read_is_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("directx/cordoned-devices")).unwrap();
+    let directory = folder.path().display().to_string();
+    let path = recorded("aws-t4-two.yaml");
+    let (status, report) = report(&["--inventory", &path, "--device-plugin-dir", &directory]);
+    assert_eq!(status, Some(1));
+    let checks = checks(&report, "resources");
+    let lines: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
+    for expected in ["0 of 2 devices healthy", "the cordoned devices are not known: cannot read `"]
+    {
+        assert!(lines.iter().any(|line| line.starts_with(expected)), "{expected}: {lines:?}");
+    }
+}
+
+#[test]
 fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     if device_plugin::unix_sockets::skips_test() {
         return;
