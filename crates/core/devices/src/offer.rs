@@ -33,6 +33,8 @@ pub struct ResourceSpec {
     pub visibility: Visibility,
     /// Where the resource comes from.
     pub origin: ResourceOrigin,
+    /// The driver models whose devices it can have, each once.
+    pub models: Vec<DriverModel>,
 }
 
 /// Where a resource comes from.
@@ -109,13 +111,20 @@ impl Catalog {
         catalog
     }
 
-    /// The index of the resource with the name of `spec`, which is added if it is new.
+    /// The index of the resource with the name of `spec`, which is added if it is new. A known one
+    /// can also have the devices of `spec`.
     fn add(&mut self, spec: ResourceSpec) -> usize {
-        let known = self.resources.iter().position(|known| known.name == spec.name);
-        known.unwrap_or_else(|| {
+        let Some(index) = self.resources.iter().position(|known| known.name == spec.name) else {
             self.resources.push(Arc::new(spec));
-            self.resources.len() - 1
-        })
+            return self.resources.len() - 1;
+        };
+        let known = Arc::make_mut(&mut self.resources[index]);
+        for model in spec.models {
+            if !known.models.contains(&model) {
+                known.models.push(model);
+            }
+        }
+        index
     }
 
     /// The resources to register.
@@ -292,6 +301,7 @@ impl ModelPolicy {
             removal_grace: self.removal_grace,
             visibility: self.container.visibility,
             origin: ResourceOrigin::Model(self.model),
+            models: vec![self.model],
         }
     }
 }
