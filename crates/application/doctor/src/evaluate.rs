@@ -26,7 +26,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         Platform::LinuxDxg => host::linux(host),
         Platform::Windows => vec![
             host::windows(host),
-            host::hcs(host, node.hcs_failure.as_ref()),
+            host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
             host::image(host, facts.image),
             software::containerd(node.containerd.as_ref()),
             software::kubelet(node.kubelet.as_ref()),

@@ -29,7 +29,7 @@ pub use plan::mounts::{
     NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use plan::preferred_allocation::preferred_allocation;
-pub use plan::{DeviceGrant, Plan, PlanError, contents, plan, takes_location_paths};
+pub use plan::{DeviceGrant, Plan, PlanError, SingleDevice, contents, plan, single_device};
 pub use read::adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,

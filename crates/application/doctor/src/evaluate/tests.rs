@@ -155,7 +155,7 @@ fn a_healthy_node_is_ok_in_every_subject() {
 }
 
 #[test]
-fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
+fn windows_must_be_supported_and_the_line_does_not_speak_of_the_plugin() {
     let build = |build: &str| {
         only(Subject::WINDOWS, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
     };
@@ -164,13 +164,14 @@ fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_
         ("10.0.17762.1", Status::Failed, "cannot list"),
         ("10.0.17763.4010", Status::Ok, "no DXCore"),
         ("10.0.18363.1", Status::Ok, "no DXCore"),
-        ("10.0.19041.1", Status::Ok, "the plugin mounts"),
-        ("10.0.20348.1547", Status::Ok, "the plugin mounts"),
-        ("10.0.26100.1", Status::Ok, "mounts none"),
+        ("10.0.19041.1", Status::Ok, "(build 10.0.19041.1)"),
+        ("10.0.20348.1547", Status::Ok, "(build 10.0.20348.1547)"),
+        ("10.0.26100.1", Status::Ok, "Windows itself provides"),
     ] {
         let (found, what) = build(version);
         assert_eq!(found, status, "{version}");
         assert!(what.contains(text) && what.contains(version), "{what}");
+        assert!(!what.contains("plugin") && !what.contains("runtimeMounts"), "{what}");
     }
     let unknown = only(Subject::WINDOWS, |facts| facts.snapshot.host = HostFacts::default());
     assert_eq!(unknown.0, Status::Skipped);
@@ -211,20 +212,45 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     }
 }
 
-/// The build decides what the plugin does.
+/// Build and configuration decide what the plugin does.
 #[test]
-fn the_effect_of_an_old_schema_depends_on_the_build() {
-    for (build, effect) in [
-        ("10.0.17763.1", "a container that requests a display device gets all"),
-        ("10.0.18362.1", "containers with a device may not start"),
-    ] {
-        let found = changed(Subject::HCS, |facts| {
+fn the_effect_of_an_old_schema_is_that_of_the_configuration() {
+    const SERVER_2019: &str = "10.0.17763.1";
+    let found = |build: &str, change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::HCS, |facts| {
             facts.snapshot.host.build = Some(build.parse().unwrap());
             facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+            change(facts);
         });
-        let hint = found[0].hint.as_deref().unwrap();
-        assert!(hint.contains(effect), "{build}: {hint}");
-    }
+        let [check] = checks.as_slice() else { panic!("{checks:?}") };
+        let hint = check.hint.iter().map(|hint| format!("\n  -> {hint}"));
+        format!("{}: {}{}", check.status.verdict(), check.what, hint.collect::<String>())
+    };
+    let with_models = |models: &'static [DriverModel]| {
+        move |facts: &mut NodeFacts| {
+            let flags = Flags { driver_models: models.to_vec(), ..Flags::default() };
+            facts.configuration = config::load(&flags, &EmptyEnvironment);
+        }
+    };
+    let with_class = |facts: &mut NodeFacts| {
+        let policy = &mut facts.configuration.as_mut().unwrap().policy;
+        let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89".parse().unwrap();
+        Arc::make_mut(&mut policy.models[1].container).device_class = Some(class);
+    };
+    let invalid = |facts: &mut NodeFacts| {
+        let what = "key `x`".to_owned();
+        facts.configuration = Err(ConfigError::Conflict { what, hint: "did you mean y" });
+    };
+    let texts = [
+        found(SERVER_2019, &|_| ()),
+        found("10.0.18362.1", &|_| ()),
+        found(SERVER_2019, &with_models(&[DriverModel::Wddm])),
+        found(SERVER_2019, &with_models(&[DriverModel::Legacy])),
+        found("10.0.20348.1", &with_models(&[DriverModel::Legacy])),
+        found(SERVER_2019, &with_class),
+        found(SERVER_2019, &invalid),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
