@@ -257,8 +257,7 @@ impl<'r> Request<'r> {
             contents.envs.append(&mut envs);
             return contents;
         }
-        let mut mounts =
-            if legacy { MountPlan::default() } else { resolve(&self.entries, host, exists) };
+        let mut mounts = resolve(&self.entries, host, exists);
         if self.resource.visibility == Visibility::Launcher {
             let excluded: Vec<_> =
                 self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
