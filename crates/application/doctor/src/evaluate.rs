@@ -44,7 +44,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));
         checks.extend(resources::advertised(facts));
-        checks.push(hardware::visibility(&devices, &facts.snapshot));
+        checks.push(hardware::visibility(&devices, facts));
     }
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));

@@ -695,6 +695,19 @@ fn containers_can_see_all_of_several_gpus() {
     assert_eq!(none, (Status::Ok, "the host lists no GPU".to_owned()));
 }
 
+#[test]
+fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
+    let hint = |omit_environment_hints| {
+        let checks = changed(Subject::VISIBILITY, |facts| {
+            facts.snapshot.adapters = two_gpus().adapters;
+            container(facts).omit_environment_hints = omit_environment_hints;
+        });
+        checks[0].hint.clone().unwrap()
+    };
+    assert!(hint(false).starts_with("use one GPU per node"), "{}", hint(false));
+    assert!(hint(true).starts_with("set `environmentHints: true`"), "{}", hint(true));
+}
+
 /// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
 #[test]
 fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
