@@ -19,7 +19,7 @@ use command_line::HostError;
 use config::{Config, ConfigError};
 use daemon::answering_daemons::{Answers, NodeState};
 use daemon::{DaemonError, cordon_file, event_loop};
-use devices::{Cordons, HostFacts, HostSnapshot};
+use devices::{Cordons, DXG_FOLDERS, HostFacts, HostSnapshot, Platform};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -39,6 +39,8 @@ pub(crate) struct NodeFacts {
     pub(crate) unread: Option<HostError>,
     /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
+    /// The folders with libraries that this Linux node lacks; empty for an inventory.
+    pub(crate) missing_folders: Vec<&'static str>,
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
@@ -56,6 +58,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     };
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
+    let missing_folders = missing_folders(&snapshot.host);
     let configuration = request.configuration();
     let path = request.directory(configuration.as_ref().ok());
     let plugin = path.as_deref().map(plugin_in).transpose()?;
@@ -73,6 +76,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
         snapshot,
         unread,
         missing_launcher_files,
+        missing_folders,
         image,
         directory,
         plugin,
@@ -117,7 +121,7 @@ fn host_facts() -> HostFacts {
 
 #[cfg(not(windows))]
 fn host_facts() -> HostFacts {
-    HostFacts { platform: devices::Platform::LinuxDxg, ..HostFacts::default() }
+    HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() }
 }
 
 /// The files that the best of the folders with `directx-visible` lacks.
@@ -125,6 +129,14 @@ fn missing_launcher_files() -> Vec<&'static str> {
     let folders = command_line::launcher_sources().into_iter();
     let missing = folders.map(|folder| command_line::missing_launcher_files(&folder));
     missing.min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// The folders with libraries that a plugin on this Linux machine would mount and that do not exist.
+fn missing_folders(host: &HostFacts) -> Vec<&'static str> {
+    if !host.is_this_machine || host.platform != Platform::LinuxDxg {
+        return Vec::new();
+    }
+    DXG_FOLDERS.into_iter().filter(|folder| !Path::new(folder).exists()).collect()
 }
 
 #[cfg(test)]

@@ -152,7 +152,11 @@ impl AdvertisedResource {
                         );
                     }
                 }
-                MountOutcome::Mounted | MountOutcome::Missing | MountOutcome::Excluded => {}
+                MountOutcome::Mounted
+                | MountOutcome::Missing
+                | MountOutcome::Excluded
+                | MountOutcome::Wow64Omitted
+                | MountOutcome::NoWow64 => {}
             }
         }
     }

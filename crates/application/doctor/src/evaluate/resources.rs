@@ -69,7 +69,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     let mut checks = Vec::new();
     for resource in &set.resources {
         let entries = resource.entries().iter();
-        checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, &set.host)));
+        checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, facts)));
     }
     let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
     if is_empty {

@@ -326,3 +326,51 @@ fn additional_mounts_that_are_missing_or_not_applied_are_a_warning() {
     assert!(!on_server_2025.is_empty());
     assert!(on_server_2025.iter().all(|what| what.starts_with(expected)), "{on_server_2025:?}");
 }
+
+/// Every destination that the driver of the recorded T4 and the defaults name.
+const EXCLUDE_ALL: &str = "excludeMounts: [nvcudadebugger.dll, nvcuda.dll, nvcuvid.dll, \
+    nvEncodeAPI64.dll, nvEncodeAPI.dll, nvapi64.dll, nvapi.dll, nvml.dll, OpenCL.dll, \
+    vulkan-1.dll, nvidia-smi.exe, vulkaninfo.exe]";
+
+/// What the plugin mounts depends on the configuration as well as on the host.
+#[test]
+fn the_lines_about_runtime_files_are_those_of_the_configuration() {
+    const SERVER_2022: &str = "aws-t4-two.yaml";
+    const SERVER_2025: &str = "made-up-l4-2025.yaml";
+    let legacy = &["--driver-model", "legacy"][..];
+    let mut lines = Vec::new();
+    for (host, flags, config) in [
+        (SERVER_2022, &[][..], ""),
+        (SERVER_2022, legacy, ""),
+        (SERVER_2022, &[], "runtimeMounts: extra"),
+        (SERVER_2022, &[], EXCLUDE_ALL),
+        (SERVER_2022, &[], "excludeMounts: [nvcuda.dll, vulkaninfo.exe]"),
+        (SERVER_2022, &[], "runtimeMounts: never"),
+        (SERVER_2022, &[], "runtimeFilesWow64: false"),
+        (SERVER_2025, &[], ""),
+        (SERVER_2025, &[], "runtimeMounts: always"),
+        (SERVER_2025, &[], "runtimeMounts: extra"),
+        ("made-up-gpu-pv.yaml", &[], ""),
+        ("made-up-wsl2-laptop.yaml", &[], "cdiDevices: true"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let path = recorded(host);
+        let file = file.display().to_string();
+        let arguments = [&["--inventory", path.as_str(), "--config", file.as_str()], flags];
+        let (_, report) = report(&arguments.concat());
+        lines.push([&[host], flags, &[config]].concat().join(" ").trim_end().to_owned());
+        for subject in ["windows", "runtime-files"] {
+            lines.extend(checks(&report, subject).into_iter().map(|check| {
+                let text = |key: &str| check[key].as_str().unwrap_or_default();
+                format!("  {} {subject}: {}", text("verdict"), text("what"))
+            }));
+        }
+    }
+    // Devices of the same kind have the same line.
+    lines.dedup();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("runtime-files", lines.join("\n"));
+    });
+}
