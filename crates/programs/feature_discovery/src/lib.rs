@@ -14,7 +14,7 @@ mod reporter;
 mod taint_wait;
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -50,7 +50,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let directory = directory.unwrap_or_else(default_device_plugin_dir);
     if line.print {
         logging::start(&line.logs, &LogDestination::Stderr)?;
-        return print(line, directory);
+        return print(line, &directory);
     }
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let event_loop = event_loop::build()?;
@@ -71,10 +71,10 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         monitoring::start(address, reporter.requests())?;
     }
     event_loop.block_on(async {
-        let (states, reported) = watch::channel(NodeState::NotServed);
+        let (states, follow) = watch::channel(NodeState::NotServed);
         tokio::select! {
             never = PluginClient::new(directory).follow(states) => match never {},
-            never = reporter.run(reported) => match never {},
+            never = reporter.run(follow) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
@@ -115,14 +115,14 @@ pub async fn report(
 }
 
 /// `--print`.
-fn print(line: &CommandLine, directory: PathBuf) -> Result<(), Failure> {
+fn print(line: &CommandLine, directory: &Path) -> Result<(), Failure> {
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
-    let mut plugin = PluginClient::new(directory.clone());
+    let mut plugin = PluginClient::new(directory.to_owned());
     let state = runtime.block_on(async { plugin.ask().await.node_state() });
     let listing = match state {
         NodeState::Known(listing) => listing,
-        other => return Err(not_reported(&other, &directory)),
+        other => return Err(not_reported(&other, directory)),
     };
     let labels = devices::report::labels(&listing.node, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));

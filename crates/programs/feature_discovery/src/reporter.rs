@@ -67,7 +67,7 @@ pub(crate) struct Reporter {
 
 /// The end of a request.
 enum Written {
-    Change(Change, Result<Node, ClusterError>),
+    Change(Change, Box<Result<Node, ClusterError>>),
     Event(Event, Result<(), ClusterError>),
 }
 
@@ -213,7 +213,7 @@ impl Reporter {
         let node = node.clone();
         self.writes.push(Box::pin(async move {
             let result = send(&client, &node, &change).await;
-            Written::Change(change, result)
+            Written::Change(change, Box::new(result))
         }));
     }
 
@@ -243,7 +243,7 @@ impl Reporter {
             Written::Change(change, result) => {
                 let purpose = change.purpose();
                 self.attempts.of_mut(purpose).is_running = false;
-                match result {
+                match *result {
                     Ok(node) => {
                         self.succeeded(purpose, "the API server accepts changes of the node");
                         self.attempts.accepted(change, now);
@@ -308,8 +308,8 @@ impl Reporter {
                 let error = error.to_string();
                 let what = "cannot hand cordoned devices to the plugin";
                 if !attempt.is_failing() {
-                    let note = format!("{what}, which may allocate them: {error}");
-                    self.events.add_warning("DirectXCordonNotApplied", "Cordon", note);
+                    let text = format!("{what}, which may allocate them: {error}");
+                    self.events.add_warning("DirectXCordonNotApplied", "Cordon", text);
                 }
                 self.requests.failed(Purpose::Cordons);
                 if let Some(delay) = attempt.failed(&error, None, now) {
