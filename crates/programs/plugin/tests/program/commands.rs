@@ -107,6 +107,26 @@ fn a_refused_pod_says_what_the_node_has() {
     assert!(out.contains(never), "{out}");
 }
 
+/// Another resource of the host has devices.
+#[test]
+fn a_resource_without_devices_names_what_the_configuration_excludes_from_it() {
+    let host = recorded("generated/npu-beside-gpu.yaml").display().to_string();
+    let pod = "--pod=one=directx.microsoft.com/display:1";
+    let (_, out, _) = run(&["simulate", "--inventory", &host, pod]);
+    let gpu = "Qualcomm(R) Adreno(TM) X1-85 GPU (LUID 90001)";
+    let reason = "adapter is integrated and includeIntegrated is false";
+    let fix = "to advertise it, set `includeIntegrated: true`";
+    assert!(out.contains(&format!("  this node has none; {gpu}: {reason}; {fix}\n")), "{out}");
+    let note = format!(
+        "note: {gpu} is not advertised: {reason}; directx.microsoft.com/display has no device: {fix}\n"
+    );
+    assert!(out.contains(&note), "{out}");
+    // The NPU is another resource's device, and the software adapter nobody's.
+    assert_eq!(out.matches(" has no device: ").count(), 1, "{out}");
+    let (_, out, _) = run(&["simulate", "--pod=one=directx.microsoft.com/compute:1"]);
+    assert!(out.contains("  this node has none\n"), "{out}");
+}
+
 #[test]
 fn with_many_replicas_there_is_still_a_refused_pod() {
     let folder = tempfile::tempdir().unwrap();
