@@ -23,8 +23,12 @@ pub(crate) fn set(path: &Path) -> Result<()> {
         driver::create(adapter).with_context(failed)?;
         if let Some(pnp) = &adapter.pnp {
             let failed = || format!("cannot create device {}", pnp.id);
-            device::create(adapter.luid, pnp).with_context(failed)?;
+            device::create(Some(adapter.luid), pnp).with_context(failed)?;
         }
+    }
+    for pnp in &snapshot.devices_without_adapter {
+        let failed = || format!("cannot create device {}", pnp.id);
+        device::create(None, pnp).with_context(failed)?;
     }
     Ok(())
 }

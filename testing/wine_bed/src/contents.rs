@@ -18,8 +18,9 @@ impl Contents {
     pub(crate) fn of(snapshot: &HostSnapshot) -> Contents {
         let pnp = || snapshot.adapters.iter().filter_map(|adapter| adapter.pnp.as_ref());
         let stores = snapshot.adapters.iter().filter_map(|adapter| adapter.driver_store.as_ref());
+        let devices = pnp().chain(&snapshot.devices_without_adapter);
         Contents {
-            devices: pnp().map(|device| device.id.to_string()).collect(),
+            devices: devices.map(|device| device.id.to_string()).collect(),
             driver_keys: pnp().filter_map(|d| Some(d.driver_key.as_ref()?.to_string())).collect(),
             folders: stores.map(|store| store.path.clone()).collect(),
         }

@@ -29,8 +29,9 @@ const DISPLAY: GUID = GUID::from_u128(0x4d36e968_e325_11ce_bfc1_08002be10318);
 /// `DN_HAS_PROBLEM` of `cfg.h`.
 const HAS_PROBLEM: u32 = 0x400;
 
-/// Registers the device unless it is registered, and sets its properties.
-pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
+/// Registers the device unless it is registered, and sets its properties. `luid` is that of its
+/// adapter.
+pub(crate) fn create(luid: Option<Luid>, pnp: &PnpDevice) -> Result<()> {
     let list = List::new()?;
     let id = pnp.id.to_string();
     let device = match list.open(&id) {
@@ -40,8 +41,13 @@ pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
     let text = |key: &DEVPROPKEY, text: &str| device.set(key, DEVPROP_TYPE_STRING, &wide(&[text]));
     let number =
         |key: &DEVPROPKEY, number: u32| device.set(key, DEVPROP_TYPE_UINT32, &number.to_le_bytes());
-    device.set(&GPU_LUID, DEVPROP_TYPE_UINT64, &luid.0.to_le_bytes())?;
-    number(&GPU_PHYSICAL_ADAPTER_INDEX, 0)?;
+    match luid {
+        Some(luid) => {
+            device.set(&GPU_LUID, DEVPROP_TYPE_UINT64, &luid.0.to_le_bytes())?;
+            number(&GPU_PHYSICAL_ADAPTER_INDEX, 0)?;
+        }
+        None => device.unset(&GPU_LUID),
+    }
     text(&DEVPKEY_Device_DeviceDesc, &pnp.description)?;
     text(&DEVPKEY_Device_Manufacturer, &pnp.manufacturer)?;
     match &pnp.driver_key {

@@ -26,7 +26,10 @@ use crate::logging::line::{JsonLines, Messages, write_field};
 use crate::logging::output::{LogFlush, LogQueue};
 
 pub use change_log::RepeatedText;
-pub(crate) use change_log::{ReplacedDriver, log_adapter_warnings, log_changes, replaced_drivers};
+pub(crate) use change_log::{
+    ReplacedDriver, log_adapter_warnings, log_changes, log_devices_without_adapter,
+    replaced_drivers,
+};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.

@@ -224,6 +224,10 @@ impl NodeDevices {
         self.published.metrics.discovery_seconds.observe(read.duration.as_secs_f64());
         self.failures = RepeatedText::default();
         logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
+        logging::log_devices_without_adapter(
+            &self.snapshot.devices_without_adapter,
+            &snapshot.devices_without_adapter,
+        );
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that was not reported");
         }

@@ -1,5 +1,6 @@
 //! The rules: a pure function from the facts of a node to checks.
 
+mod causes;
 mod hardware;
 mod host;
 mod plugin;
@@ -48,7 +49,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     }
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));
-        checks.push(hardware::nvml(node.nvml.as_ref(), &devices));
+        checks.push(hardware::nvml(&devices, &facts.snapshot));
     }
     checks
 }

@@ -4,8 +4,20 @@
 const REINSTALL: &str = "reinstall the vendor's driver for this Windows";
 const RESTART: &str = "restart the host";
 
+/// What to do about a paravirtualized GPU (GPU-PV) that does not start: it has no driver of the
+/// vendor, only files of the driver on its host.
+pub(crate) const UPDATE_GUEST: &str = "the GPU is paravirtualized (GPU-PV), so its driver files must be those of its host: \
+     copy the host's current driver package to HostDriverStore of this virtual machine again, \
+     as after each driver update of the host, and restart the virtual machine";
+
 /// What a code means, and how to fix it.
-pub(crate) const fn explain(code: u32) -> (&'static str, &'static str) {
+pub(crate) fn explain(code: u32, is_paravirtualized: bool) -> (&'static str, &'static str) {
+    let (meaning, hint) = of_any_device(code);
+    let is_of_driver = code == 43 || hint == REINSTALL;
+    (meaning, if is_paravirtualized && is_of_driver { UPDATE_GUEST } else { hint })
+}
+
+const fn of_any_device(code: u32) -> (&'static str, &'static str) {
     match code {
         1 | 18 | 28 => ("no driver is installed", "install the vendor's driver for this Windows"),
         3 => ("the driver had too little memory", "free memory and restart the host"),

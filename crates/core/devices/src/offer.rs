@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::select::selection::{check_scope, select, supported};
+use crate::select::selection::{Rejection, check_scope, select, supported};
 use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
@@ -149,16 +149,19 @@ impl Catalog {
         let (assigned, skipped) = select(snapshot, |device| {
             unmatched_cordons.retain(|cordon| !device.is_cordoned_by(cordon));
             let platform = snapshot.host.platform;
-            let CatalogModel { policy, resource, rule_resources } =
-                self.model_of(&device, platform, &locations)?;
+            let CatalogModel { policy, resource, rule_resources } = self.model_of(&device)?;
             let rule =
                 policy.rules.iter().position(|rule| rule.matches.matches(&device, policy.model));
+            let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
+            check_policy(&device, policy, platform, &locations).map_err(|reason| Rejection {
+                reason,
+                resource: Some(self.resources[resource].name.clone()),
+            })?;
             let on_linux = platform == Platform::LinuxDxg;
             if on_linux && policy.model == DriverModel::Mcdm && rule.is_none() {
-                return Err(SkipReason::ComputeOnlyOnLinux);
+                return Err(Rejection::from(SkipReason::ComputeOnlyOnLinux));
             }
             matched.extend(rule.map(|rule| &policy.rules[rule]));
-            let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
             let health = health(&device, policy, &cordons, snapshot);
             Ok((resource, Device { health, ..device }, policy.clone()))
         });
@@ -201,32 +204,25 @@ impl Catalog {
     }
 
     /// The first driver model that matches the device.
-    fn model_of(
-        &self,
-        device: &Device,
-        platform: Platform,
-        locations: &HashMap<&LocationPath, Vec<&PnpId>>,
-    ) -> Result<&CatalogModel, SkipReason> {
-        let on_linux = platform == Platform::LinuxDxg;
-        let Some(model) =
-            self.models.iter().find(|model| Filter::of(model.policy.model).matches(device))
-        else {
-            let enabled: Vec<&str> = self.models.iter().map(|m| m.policy.model.into()).collect();
-            return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
-        };
-        let policy = &model.policy;
-        let include_integrated = policy.include_integrated.unwrap_or(on_linux);
-        check_scope(device, include_integrated, policy.include_detachable)?;
-        match (&policy.match_name, policy.model) {
-            (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
-                Err(SkipReason::Name(name.clone()))
-            }
-            (_, DriverModel::Wddm | DriverModel::Mcdm) if !on_linux => {
-                check_location_path(device, locations)?;
-                Ok(model)
-            }
-            _ => Ok(model),
+    fn model_of(&self, device: &Device) -> Result<&CatalogModel, Rejection> {
+        let matches = |model: DriverModel| Filter::of(model).matches(device);
+        if let Some(model) = self.models.iter().find(|model| matches(model.policy.model)) {
+            return Ok(model);
         }
+        let enabled: Vec<&str> = self.models.iter().map(|m| m.policy.model.into()).collect();
+        let needed = [DriverModel::Wddm, DriverModel::Mcdm].into_iter().find(|m| matches(*m));
+        let supported = supported(device);
+        Err(Rejection {
+            reason: SkipReason::NoModel { supported, enabled: enabled.join(", "), needed },
+            resource: needed.and_then(|model| self.rule_resource(device, model)),
+        })
+    }
+
+    /// The resource of the first rule that matches the device under this driver model.
+    fn rule_resource(&self, device: &Device, model: DriverModel) -> Option<ResourceName> {
+        let mut rules = self.models.iter().flat_map(|enabled| enabled.policy.rules.iter());
+        let rule = rules.find(|rule| rule.matches.matches(device, model))?;
+        Some(rule.name.clone())
     }
 
     /// Rules that match no device, each once even if several models share it.
@@ -251,6 +247,27 @@ fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<&LocationPath, Vec<&P
         }
     }
     devices
+}
+
+/// Checks whether the policy of its driver model advertises the device.
+fn check_policy(
+    device: &Device,
+    policy: &ModelPolicy,
+    platform: Platform,
+    locations: &HashMap<&LocationPath, Vec<&PnpId>>,
+) -> Result<(), SkipReason> {
+    let on_linux = platform == Platform::LinuxDxg;
+    let include_integrated = policy.include_integrated.unwrap_or(on_linux);
+    check_scope(device, include_integrated, policy.include_detachable)?;
+    match (&policy.match_name, policy.model) {
+        (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
+            Err(SkipReason::Name(name.clone()))
+        }
+        (_, DriverModel::Wddm | DriverModel::Mcdm) if !on_linux => {
+            check_location_path(device, locations)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the device has a location path, which no other device of the host has.
@@ -329,15 +346,33 @@ impl DeviceMatch {
     /// Whether a device of driver model `model` meets every condition.
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
+        self.unmet(device, model).is_empty()
+    }
+
+    /// The keys in a configuration of the conditions that a device of driver model `model` does not
+    /// meet.
+    #[must_use]
+    pub fn unmet(&self, device: &Device, model: DriverModel) -> Vec<&'static str> {
         let hardware = device.hardware_id;
         let location = device.location_path.as_ref();
-        self.vendor.is_none_or(|vendor| vendor == device.vendor)
-            && self.model.is_none_or(|wanted| wanted == model)
-            && self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))
-            && self
-                .min_memory_mib
-                .is_none_or(|least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least))
-            && self.description.as_ref().is_none_or(|p| p.matches(&device.description))
-            && self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at)))
+        let has_memory = |least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least);
+        [
+            ("vendor", self.vendor.is_none_or(|vendor| vendor == device.vendor)),
+            ("driverModel", self.model.is_none_or(|wanted| wanted == model)),
+            ("pciId", self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))),
+            ("minMemoryMiB", self.min_memory_mib.is_none_or(has_memory)),
+            (
+                "description",
+                self.description.as_ref().is_none_or(|p| p.matches(&device.description)),
+            ),
+            (
+                "locationPath",
+                self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at))),
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, is_met)| !is_met)
+        .map(|(key, _)| key)
+        .collect()
     }
 }

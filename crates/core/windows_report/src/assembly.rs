@@ -21,7 +21,8 @@ pub trait Host {
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
     /// An adapter without its attributes, its device and its driver.
     fn adapter(&self, luid: Luid) -> io::Result<Adapter>;
-    /// The present devices that belong to an adapter.
+    /// The present devices that belong to an adapter, and the display and compute devices that have
+    /// a problem code and none.
     fn devices(&self) -> io::Result<Vec<Candidate>>;
     /// The driver store folder that the graphics kernel reports.
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String>;
@@ -46,11 +47,11 @@ pub struct CopyToVmKeys {
     pub unreadable: Vec<io::Error>,
 }
 
-/// A present device that belongs to an adapter.
+/// A present display or compute device.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The adapter's LUID.
-    pub luid: Luid,
+    /// The LUID of its adapter, if it has one.
+    pub luid: Option<Luid>,
     /// The index of the device in a linked adapter; 0 if it is the only device.
     pub physical_index: u32,
     /// The device, or the reason why its properties cannot be read.
@@ -61,7 +62,7 @@ pub struct Candidate {
 /// with a warning.
 pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     host.begin(ReadStep::Devices);
-    let mut devices = first_devices(host.devices()?);
+    let (mut devices, without_luid) = by_luid(host.devices()?);
     let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     for listed in host.adapters() {
@@ -78,19 +79,31 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);
     }
+    // A device may keep the LUID of an adapter that Windows no longer lists.
+    let without_adapter = without_luid.into_iter().chain(devices.into_values());
+    snapshot.devices_without_adapter = without_adapter
+        .filter_map(|candidate| candidate.device.ok())
+        .filter(|device| device.problem_code != 0)
+        .collect();
     Ok(snapshot)
 }
 
-/// One device for each LUID. For a linked adapter, this is the first physical device.
-fn first_devices(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
+/// One device for each LUID, and the devices without one. For a linked adapter, this is the first
+/// physical device.
+fn by_luid(candidates: Vec<Candidate>) -> (BTreeMap<Luid, Candidate>, Vec<Candidate>) {
     let mut devices: BTreeMap<Luid, Candidate> = BTreeMap::new();
+    let mut without_luid = Vec::new();
     for candidate in candidates {
-        let existing = devices.get(&candidate.luid);
+        let Some(luid) = candidate.luid else {
+            without_luid.push(candidate);
+            continue;
+        };
+        let existing = devices.get(&luid);
         if existing.is_none_or(|other| candidate.physical_index < other.physical_index) {
-            devices.insert(candidate.luid, candidate);
+            devices.insert(luid, candidate);
         }
     }
-    devices
+    (devices, without_luid)
 }
 
 fn adapter(

@@ -7,6 +7,7 @@
 pub mod assembly;
 pub mod container_specification;
 pub mod copy_to_vm;
+pub mod device_class;
 pub mod directory_access;
 pub mod gpu_uuids;
 pub mod hcs_schemas;

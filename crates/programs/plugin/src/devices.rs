@@ -9,7 +9,7 @@ use clap::Args;
 use command_line::device_summary::{health, supports};
 use command_line::{Failure, OutputFormat};
 use devices::printable::{printable, printable_display};
-use devices::{Criteria, Device, DriverKey, Filter, HostSnapshot, Selection, discover};
+use devices::{Criteria, Device, DriverKey, Filter, HostSnapshot, PnpDevice, Selection, discover};
 
 use crate::devices::json::Document;
 
@@ -31,8 +31,8 @@ pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     warn_of_adapters(&snapshot);
     let selection = discover(&snapshot, Criteria { filter: arguments.filter, ..Criteria::ALL });
     match arguments.output {
-        OutputFormat::Text => command_line::print(&text(&selection)),
-        OutputFormat::Json => command_line::print_json(&Document::of(&selection)),
+        OutputFormat::Text => command_line::print(&text(&selection, &snapshot)),
+        OutputFormat::Json => command_line::print_json(&Document::of(&selection, &snapshot)),
     }
 }
 
@@ -55,7 +55,7 @@ fn store_path(device: &Device) -> &str {
     device.driver_store.as_ref().map_or("", |store| store.path.as_str())
 }
 
-fn text(selection: &Selection) -> String {
+fn text(selection: &Selection, snapshot: &HostSnapshot) -> String {
     let mut text = String::new();
     for device in &selection.devices {
         // Writing to a String cannot fail.
@@ -71,6 +71,14 @@ fn text(selection: &Selection) -> String {
         let name = if skipped.description.is_empty() { "adapter" } else { &skipped.description };
         let reason = printable_display(&skipped.reason);
         let _ = writeln!(text, "  {} (LUID {}): {reason}", printable(name), skipped.luid);
+    }
+    if !snapshot.devices_without_adapter.is_empty() {
+        text.push_str("Devices without an adapter (doctor prints the fix):\n");
+    }
+    for PnpDevice { id, description, problem_code, .. } in &snapshot.devices_without_adapter {
+        let name = printable(description);
+        let id = printable(id.as_str());
+        let _ = writeln!(text, "  {name} ({id}): problem code {problem_code}");
     }
     text
 }

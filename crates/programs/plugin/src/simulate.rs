@@ -24,7 +24,9 @@ use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use devices::report::{NodeReport, Progress, devices_healthy, devices_ready};
-use devices::{Catalog, Device, DeviceSet, Health, ListedDevice, ResourceName, SkipReason};
+use devices::{
+    Catalog, Device, DeviceSet, Health, ListedDevice, PnpDevice, ResourceName, SkipReason, Skipped,
+};
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
 };
@@ -120,8 +122,9 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let node = NodeReport::of(&devices.set());
     let conditions =
         [devices_healthy(&node), devices_ready(&node, |name| progress(&resources, name))];
+    let own_notes = node_notes(&devices.set(), &host.snapshot.devices_without_adapter);
     let mut report = Report {
-        notes: [host.notes.clone(), left_out, node_notes(&devices.set())].concat(),
+        notes: [host.notes.clone(), left_out, own_notes].concat(),
         hint: inventory_hint(&host.source, &devices.set()),
         labels: devices::report::labels(&node, arguments.gfd_labels),
         conditions,
@@ -249,10 +252,18 @@ fn progress(advertised: &[ResourceView], resource: &ResourceName) -> Progress {
     }
 }
 
-fn node_notes(set: &DeviceSet) -> Vec<String> {
-    let skipped = set.skipped.iter().map(|s| {
-        let name = if s.description.is_empty() { "an adapter" } else { &s.description };
-        format!("{name} (LUID {}) is not advertised: {}", s.luid, s.reason)
+fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
+    let skipped = set.skipped.iter().map(|skipped| {
+        let Skipped { luid, description, reason, .. } = skipped;
+        let name = if description.is_empty() { "an adapter" } else { description };
+        let fix = fix_for_empty_resource(skipped, set).unwrap_or_default();
+        format!("{name} (LUID {luid}) is not advertised: {reason}{fix}")
+    });
+    let without_adapter = without_adapter.iter().map(|device| {
+        format!(
+            "{} ({}) is not advertised: it has problem code {}, and Windows lists no adapter for it",
+            device.description, device.id, device.problem_code
+        )
     });
     let idle =
         set.unmatched_rules.iter().map(|rule| format!("a rule of {} matches no device", rule.name));
@@ -271,7 +282,23 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
         rejected.map(move |r| format!("{id}: {} `{}` is ignored: {}", r.key, r.value, r.why))
     });
     let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
-    skipped.chain(idle).chain(cordons).chain(unhealthy).chain(folders).chain(files).collect()
+    skipped
+        .chain(without_adapter)
+        .chain(idle)
+        .chain(cordons)
+        .chain(unhealthy)
+        .chain(folders)
+        .chain(files)
+        .collect()
+}
+
+/// What advertises the skipped adapter, if the configuration excludes it and its resource has no
+/// device.
+fn fix_for_empty_resource(skipped: &Skipped, set: &DeviceSet) -> Option<String> {
+    let fix = skipped.reason.configuration_fix()?;
+    let resource = set.resource(skipped.resource.as_ref()?)?;
+    let name = &resource.spec.name;
+    resource.entries().is_empty().then(|| format!("; {name} has no device: to advertise it, {fix}"))
 }
 
 /// What an inventory that was written by hand may lack.

@@ -13,6 +13,7 @@ use windows::core::GUID;
 use windows_registry::Key;
 use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
 use windows_report::copy_to_vm::RawValue;
+use windows_report::device_class::displays_or_computes;
 use windows_report::kernel_report::{DeviceKey, key_of};
 use windows_report::property::{Property, PropertyError};
 use windows_report::text;
@@ -118,20 +119,38 @@ fn read_user_mode_drivers(key: &DriverKey) -> io::Result<Vec<String>> {
     }
 }
 
-/// The device as a candidate, if it has a LUID or one of `keys` leads to it.
+/// The device as a candidate, if it has a LUID, one of `keys` leads to it, or it displays or
+/// computes and has a problem.
 fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
-    let (luid, physical_index) = match luid(entry) {
-        Some(luid) => {
-            let index = number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten();
-            (luid, index.unwrap_or_default())
-        }
-        None if keys.is_empty() => return None,
-        None => {
-            let key = key_of(keys, &PnpId::new(entry.instance_id().ok()?))?;
-            (key.luid, key.physical_index)
-        }
-    };
-    Some(Candidate { luid, physical_index, device: device(entry) })
+    if let Some(luid) = luid(entry) {
+        let index = number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten();
+        let physical_index = index.unwrap_or_default();
+        return Some(Candidate { luid: Some(luid), physical_index, device: device(entry) });
+    }
+    if let Some(key) = key_of_entry(entry, keys) {
+        let DeviceKey { luid, physical_index, .. } = *key;
+        return Some(Candidate { luid: Some(luid), physical_index, device: device(entry) });
+    }
+    let is_broken = displays_or_computes(entry.class(), || compatible_ids(entry))
+        && problem_code(entry).is_ok_and(|code| code != 0);
+    is_broken.then(|| Candidate { luid: None, physical_index: 0, device: device(entry) })
+}
+
+fn key_of_entry<'a>(entry: &DeviceEntry<'_>, keys: &'a [DeviceKey]) -> Option<&'a DeviceKey> {
+    if keys.is_empty() {
+        return None;
+    }
+    key_of(keys, &PnpId::new(entry.instance_id().ok()?))
+}
+
+fn compatible_ids(entry: &DeviceEntry<'_>) -> Vec<String> {
+    let ids = &property_keys::DEVPKEY_Device_CompatibleIds;
+    property_value(entry, ids, Property::texts).ok().flatten().unwrap_or_default()
+}
+
+fn problem_code(entry: &DeviceEntry<'_>) -> io::Result<u32> {
+    let code = number_property(entry, &property_keys::DEVPKEY_Device_ProblemCode)?;
+    Ok(code.unwrap_or_default())
 }
 
 fn luid(entry: &DeviceEntry<'_>) -> Option<Luid> {
@@ -170,8 +189,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
         location_paths: locations.into_iter().map(LocationPath::new).collect(),
         numa_node: number_property(entry, &keys::DEVPKEY_Device_Numa_Node)?
             .filter(|n| *n != NO_NUMA_NODE),
-        problem_code: number_property(entry, &keys::DEVPKEY_Device_ProblemCode)?
-            .unwrap_or_default(),
+        problem_code: problem_code(entry)?,
     })
 }
 
@@ -266,7 +284,7 @@ mod tests {
         let instance_id = PnpId::new(entry.instance_id().unwrap().to_lowercase());
         let key = DeviceKey { instance_id, luid: Luid(7), physical_index: 1 };
         let found = candidate(entry, std::slice::from_ref(&key)).unwrap();
-        assert_eq!((found.luid, found.physical_index), (Luid(7), 1));
+        assert_eq!((found.luid, found.physical_index), (Some(Luid(7)), 1));
         let pnp = found.device.unwrap();
         assert_eq!(pnp.id, key.instance_id);
 

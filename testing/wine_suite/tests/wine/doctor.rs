@@ -17,7 +17,12 @@ const COMMON_SUBJECTS: [&str; 6] =
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn the_report_equals_that_of_the_inventory() {
     let host = Host::take();
-    for name in ["aws-t4-two", "made-up-two-vendors", "made-up-npu-beside-gpu"] {
+    for name in [
+        "aws-t4-two",
+        "made-up-two-vendors",
+        "made-up-npu-beside-gpu",
+        "made-up-devices-without-adapter",
+    ] {
         let inventory = fixture(name);
         host.set(&inventory);
         let found = report(&host);

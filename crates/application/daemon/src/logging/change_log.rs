@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device_plugin::pod_resources::Attribution;
 use devices::{
-    AdapterWarning, Device, DeviceSet, Health, ListedDevice, ReplicaId, ResourceDevices,
+    AdapterWarning, Device, DeviceSet, Health, ListedDevice, PnpDevice, ReplicaId, ResourceDevices,
     WarningEffect,
 };
 
@@ -107,6 +107,21 @@ pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWa
     }
 }
 
+/// Logs which display and compute devices have a problem and no adapter, unless the last snapshot
+/// had the same device with the same problem.
+pub(crate) fn log_devices_without_adapter(before: &[PnpDevice], after: &[PnpDevice]) {
+    for PnpDevice { id, description, problem_code, .. } in after {
+        let is_known = before.iter().any(|old| old.id == *id && old.problem_code == *problem_code);
+        if !is_known {
+            tracing::warn!(
+                device = %id, name = description, problem_code,
+                hint = "doctor prints the fix",
+                "a device is not advertised: it has a problem, and Windows lists no adapter for it"
+            );
+        }
+    }
+}
+
 /// A text that is logged again only after 1, 2, 4, 8 and so on repetitions. Its users
 /// repeat what failed after delays that they choose, so it counts and needs no clock.
 #[derive(Default)]
@@ -179,7 +194,7 @@ fn log_rejected_files(entry: &ListedDevice) {
 
 #[cfg(test)]
 mod tests {
-    use devices::Luid;
+    use devices::{Luid, PnpId};
 
     use super::*;
     use crate::logging::test_log::Log;
@@ -205,5 +220,27 @@ mod tests {
         let text = log.text();
         assert_eq!(text.matches("adapter could not be read").count(), 2, "{text}");
         assert_eq!(text.matches("luid=1").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_device_without_an_adapter_is_logged_once_while_its_problem_stays() {
+        let log = Log::start();
+        let device = |problem_code| PnpDevice {
+            id: PnpId::new(r"PCI\VEN_10DE\1"),
+            description: "NVIDIA A2".to_owned(),
+            manufacturer: "NVIDIA".to_owned(),
+            driver_key: None,
+            driver_date: None,
+            location_paths: Vec::new(),
+            numa_node: None,
+            problem_code,
+        };
+        log_devices_without_adapter(&[], &[device(43)]);
+        log_devices_without_adapter(&[device(43)], &[device(43)]);
+        log_devices_without_adapter(&[device(43)], &[device(28)]);
+        log_devices_without_adapter(&[device(28)], &[]);
+        let text = log.text();
+        assert_eq!(text.matches("a device is not advertised").count(), 2, "{text}");
+        assert_eq!(text.matches("problem_code=43").count(), 1, "{text}");
     }
 }

@@ -105,7 +105,9 @@ pub(super) fn differences(before: &HostSnapshot, after: &HostSnapshot) -> Vec<St
     let new = after.adapters.iter().filter(|new| with_luid(before, new.luid).is_none());
     found.extend(new.map(|new| format!("{} appeared", name(new))));
     if found.is_empty() && before != after {
-        found.push("the order of the adapters, the host's facts or a warning changed".to_owned());
+        let others = "the order of the adapters, a device without an adapter, the host's facts or \
+                      a warning changed";
+        found.push(others.to_owned());
     }
     found
 }
@@ -171,7 +173,8 @@ mod tests {
             |after: &mut HostSnapshot| after.adapters.reverse(),
             |after: &mut HostSnapshot| after.host.build = None,
         ] {
-            let what = "the order of the adapters, the host's facts or a warning changed";
+            let what = "the order of the adapters, a device without an adapter, the host's facts \
+                        or a warning changed";
             assert_eq!(changed(change), [what]);
         }
     }

@@ -1,14 +1,16 @@
 //! Devices, which of them containers can see, and NVIDIA's management library.
 
+use std::iter;
+
 use command_line::{HostError, error_chain};
 use devices::{
-    Adapter, Attribute, Attributes, Device, Health, HostSnapshot, NvidiaGpu, Nvml, Platform,
-    UnhealthyReason, Vendor, WarningEffect,
+    Adapter, Attribute, Attributes, Device, Health, HostFacts, HostSnapshot, NvidiaGpu, Nvml,
+    Platform, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
 };
 
-use super::NOT_IN_INVENTORY;
+use super::{NOT_IN_INVENTORY, causes};
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Subject, number_of};
+use crate::finding::{Finding, Status, Subject, number_of};
 use crate::problem_codes;
 
 /// What to do about a driver that is too old or whose folder is missing.
@@ -33,56 +35,71 @@ pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
 
 /// Whether the adapter is a GPU, also one in MCDM mode, which has no display, and one that is not
 /// advertised. Older versions of Windows do not report [`Attribute::Gpu`].
-pub(super) fn is_gpu(adapter: &Adapter) -> bool {
+fn is_gpu(adapter: &Adapter) -> bool {
     let is_nvidia = Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
     let attributes = [Attribute::Gpu, Attribute::D3d12Graphics];
     adapter.hardware && (is_nvidia || attributes.into_iter().any(|gpu| adapter.attributes.has(gpu)))
 }
 
-/// Each device with its driver, and the adapters that could be read only in part.
+/// Each device with its driver, the devices without an adapter, and the adapters that could be read
+/// only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
     let on_linux = snapshot.host.platform == Platform::LinuxDxg;
-    let mut adapters = snapshot.adapters.iter();
-    let is_listed =
-        |adapter: &Adapter| adapter.hardware && adapter.attributes != Attributes::default();
-    if devices.is_empty() && adapters.any(is_listed) {
-        return vec![Subject::DEVICE.failed(
-            "containers can get none of the adapters that this host lists",
-            "fix what the lines `resources` report about each adapter",
-        )];
-    }
-    if devices.is_empty() && on_linux {
-        return vec![Subject::DEVICE.failed(
-            "/dev/dxg lists no DirectX device that can be read",
-            "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
-             virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
-        )];
-    }
+    let broken = snapshot.devices_without_adapter.iter();
+    let broken = broken.map(|pnp| without_adapter(pnp, devices));
     if devices.is_empty() {
-        return vec![Subject::DEVICE.failed(
-            "Windows lists no DirectX device",
-            "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
-             which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
-             assigned to it",
-        )];
+        return iter::once(no_device(snapshot)).chain(broken).collect();
     }
-    let hint = if on_linux {
+    let default_hint = if on_linux {
         UPDATE_OR_MOUNT
     } else {
         "wait until the driver is installed, otherwise reinstall it and restart the host"
     };
-    let mut checks: Vec<Finding> = devices.iter().map(|device| one_device(device, hint)).collect();
+    let hint =
+        |device: &Device| causes::missing_files(device, &snapshot.host).unwrap_or(default_hint);
+    let mut checks: Vec<Finding> =
+        devices.iter().map(|device| one_device(device, &snapshot.host, hint(device))).collect();
+    checks.extend(broken);
     let warnings = snapshot.warnings.iter();
     let incomplete = warnings.filter(|warning| warning.effect == WarningEffect::Incomplete);
     checks.extend(incomplete.map(|warning| {
-        let check = Subject::DEVICE.warning(&warning.text, hint);
+        let device = devices.iter().find(|device| device.luid == warning.luid);
+        let check = Subject::DEVICE.warning(&warning.text, device.map_or(default_hint, hint));
         check.of(format!("adapter with LUID {}", warning.luid))
     }));
     checks
 }
 
+/// The host lists no device that could be advertised.
+fn no_device(snapshot: &HostSnapshot) -> Finding {
+    let mut adapters = snapshot.adapters.iter();
+    let is_listed =
+        |adapter: &Adapter| adapter.hardware && adapter.attributes != Attributes::default();
+    if adapters.any(is_listed) {
+        return Subject::DEVICE.failed(
+            "containers can get none of the adapters that this host lists",
+            "fix what the lines `resources` report about each adapter",
+        );
+    }
+    if snapshot.host.platform == Platform::LinuxDxg {
+        return Subject::DEVICE.failed(
+            "/dev/dxg lists no DirectX device that can be read",
+            "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
+             virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
+        );
+    }
+    let unknown = || {
+        "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
+         which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
+         assigned to it"
+            .to_owned()
+    };
+    let hint = causes::no_device(snapshot).unwrap_or_else(unknown);
+    Subject::DEVICE.failed("Windows lists no DirectX device", hint)
+}
+
 /// `hint` says how to fix a driver without its files.
-fn one_device(device: &Device, hint: &str) -> Finding {
+fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
     let driver = format!(
         "driver version {}, date {}",
         known(device.driver_version.as_ref()),
@@ -91,12 +108,28 @@ fn one_device(device: &Device, hint: &str) -> Finding {
     let check = match device.health {
         Health::Healthy => Subject::DEVICE.ok(driver),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
-            let (meaning, hint) = problem_codes::explain(code);
+            let is_paravirtualized = causes::is_paravirtualized(device, host);
+            let (meaning, hint) = problem_codes::explain(code, is_paravirtualized);
             Subject::DEVICE.failed(format!("problem code {code}: {meaning}; {driver}"), hint)
         }
         Health::Unhealthy(reason) => Subject::DEVICE.failed(format!("{reason}; {driver}"), hint),
     };
     check.of(format!("{} ({})", device.description, device.id))
+}
+
+/// A device for which Windows lists no adapter. Beside other devices, an administrator may have
+/// disabled this one, or left it without a driver.
+fn without_adapter(pnp: &PnpDevice, devices: &[Device]) -> Finding {
+    let code = pnp.problem_code;
+    let status = match code {
+        22 if !devices.is_empty() => Status::Ok,
+        1 | 18 | 28 if !devices.is_empty() => Status::Warning,
+        _ => Status::Failed,
+    };
+    let (meaning, hint) = problem_codes::explain(code, pnp.id.is_paravirtualized());
+    let what = format!("problem code {code}: {meaning}; Windows lists no adapter for it");
+    let check = Subject::DEVICE.finding(status, what).hint(hint);
+    check.of(format!("{} ({})", pnp.description, pnp.id))
 }
 
 fn known(value: Option<&impl ToString>) -> String {
@@ -142,42 +175,60 @@ fn omits_variables(facts: &NodeFacts) -> bool {
     policy.is_ok_and(|p| p.models.iter().any(|model| model.container.omit_environment_hints))
 }
 
-pub(super) fn nvml(nvml: Option<&Nvml>, devices: &[Device]) -> Finding {
-    let has_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
+pub(super) fn nvml(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
+    let nvml = snapshot.node.nvml.as_ref();
+    let mut of_nvidia = devices.iter().filter(|device| device.vendor == Vendor::Nvidia).peekable();
+    let has_nvidia = of_nvidia.peek().is_some();
     match nvml {
         None => Subject::NVML.skipped(NOT_IN_INVENTORY),
         Some(Nvml { library: None, gpus: Err(_) }) if !has_nvidia => {
             Subject::NVML.ok("not needed: the host lists no NVIDIA device")
         }
-        Some(Nvml { library: None, .. }) => Subject::NVML.warning(
-            "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
-            "reinstall NVIDIA's driver",
-        ),
-        Some(Nvml { gpus: Err(why), .. }) => Subject::NVML.warning(
-            format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
-            "run nvidia-smi on the host and fix what it reports",
-        ),
-        Some(Nvml { library: Some(library), gpus: Ok(gpus) }) => responding_nvml(library, gpus),
+        Some(Nvml { library: None, .. }) => {
+            let is_guest =
+                of_nvidia.all(|device| causes::is_paravirtualized(device, &snapshot.host));
+            Subject::NVML.warning(
+                "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
+                if has_nvidia && is_guest {
+                    "the GPU is paravirtualized (GPU-PV): copy nvml.dll and nvidia-smi.exe from \
+                     C:\\Windows\\System32 of its host to the same folder of this virtual machine"
+                } else {
+                    "reinstall NVIDIA's driver"
+                },
+            )
+        }
+        Some(Nvml { gpus: Err(why), .. }) => {
+            let mut without_adapter = snapshot.devices_without_adapter.iter();
+            let is_known = has_nvidia || without_adapter.any(|pnp| is_of_nvidia(&pnp.id));
+            let is_broken = is_known && of_nvidia.all(|device| !device.health.is_healthy());
+            Subject::NVML.warning(
+                format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
+                if is_broken {
+                    "fix what the lines `device` report about NVIDIA's devices"
+                } else {
+                    "run nvidia-smi on the host and fix what it reports"
+                },
+            )
+        }
+        Some(Nvml { library: Some(library), gpus: Ok(gpus) }) => {
+            responding_nvml(library, gpus, &causes::gpus_in_tcc_mode(nvml))
+        }
     }
 }
 
-fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Finding {
-    let in_tcc_mode: Vec<String> = gpus
-        .iter()
-        .filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("TCC"))
-        .map(|gpu| format!("GPU {} ({})", gpu.index, gpu.name))
-        .collect();
+fn is_of_nvidia(id: &PnpId) -> bool {
+    id.as_str().to_ascii_uppercase().starts_with(r"PCI\VEN_10DE")
+}
+
+fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]) -> Finding {
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let number = number_of(gpus.len(), "GPU");
         return Subject::NVML.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
     }
+    let named = causes::named(in_tcc_mode.iter().copied());
     Subject::NVML.warning(
-        format!(
-            "in TCC mode, which has no DirectX, so not advertised to the kubelet: {}",
-            in_tcc_mode.join(", ")
-        ),
-        "switch the GPU with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
-         license for that) and restart the host",
+        format!("in TCC mode, which has no DirectX, so not advertised to the kubelet: {named}"),
+        causes::SWITCH_FROM_TCC,
     )
 }

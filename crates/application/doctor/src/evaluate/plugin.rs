@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use daemon::answering_daemons::{Answers, NodeState};
 use devices::report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
-use devices::{Catalog, DeviceSet, Moment};
+use devices::{Catalog, DeviceSet, Moment, PnpDevice};
 
 use super::NOT_IN_INVENTORY;
 use crate::collect::NodeFacts;
@@ -39,6 +39,8 @@ pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {
         NodeState::Known(listing) => {
             let node = &listing.node;
             checks.push(listed(node, expected(facts).as_ref()));
+            let without_adapter = &facts.snapshot.devices_without_adapter;
+            let unhealthy = |device: &ReportedDevice| unhealthy(device, without_adapter);
             checks.extend(node.devices().filter_map(unhealthy));
             checks.extend(notices(answers, node));
         }
@@ -119,8 +121,9 @@ fn difference(found: &ReportedResource, expected: &ReportedResource) -> Vec<Stri
     differences
 }
 
-/// A device that pods do not get, for the plugin's reason.
-fn unhealthy(device: &ReportedDevice) -> Option<Finding> {
+/// A device that pods do not get, for the plugin's reason. If it has no adapter, the plugin counts
+/// it as removed.
+fn unhealthy(device: &ReportedDevice, without_adapter: &[PnpDevice]) -> Option<Finding> {
     let reason = device.unhealthy.as_ref()?;
     let hint = match reason.kind {
         UnhealthyKind::Cordoned => "remove the device's name there to return it to service",
@@ -128,7 +131,9 @@ fn unhealthy(device: &ReportedDevice) -> Option<Finding> {
         UnhealthyKind::Resets => {
             "it becomes healthy when its resets are old enough; update its driver, or replace it"
         }
-        UnhealthyKind::Removed => "if this was not intended, check the device and its slot",
+        UnhealthyKind::Removed if without_adapter.iter().all(|pnp| pnp.id != device.id) => {
+            "if this was not intended, check the device and its slot"
+        }
         _ => "fix what the lines `device` report about it",
     };
     let what = format!("the plugin lists it as unhealthy: {}", reason.text);

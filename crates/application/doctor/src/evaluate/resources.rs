@@ -1,20 +1,23 @@
 //! The configuration, and the resources under which it advertises this host's devices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
 use daemon::cordon_file;
 use devices::{
-    Catalog, Cordons, DeviceSet, Filter, Luid, Moment, ResourceDevices, ResourceOrigin, SkipReason,
-    Skipped,
+    Catalog, Cordons, DeviceSet, Filter, Health, HostSnapshot, ListedDevice, Moment,
+    ResourceDevices, ResourceOrigin, ResourceRule, SkipReason, Skipped, UnhealthyReason,
 };
 
-use super::hardware::is_gpu;
+use super::causes;
 use super::runtime_files::runtime_files;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
+
+/// What to do on a host without a GPU that can be advertised.
+const INSTALL_OR_ASSIGN: &str = "install the GPU vendor's driver, or assign a GPU to this machine";
 
 /// The configuration with its files and variables, and the values in it that have no effect.
 pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<Finding> {
@@ -73,15 +76,10 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     }
     let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
     if is_empty {
-        let hint = if set.skipped.iter().all(|skipped| skipped.reason == SkipReason::Software) {
-            "install the GPU vendor's driver, or assign a GPU to this machine"
-        } else {
-            "fix what the next lines report about each adapter"
-        };
         let what = "no device of this host is advertised to the kubelet";
-        checks.push(Subject::RESOURCES.failed(what, hint));
+        checks.push(Subject::RESOURCES.failed(what, nothing_advertised(&set, &facts.snapshot)));
     } else {
-        checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
+        checks.extend(set.resources.iter().map(|resource| one_resource(resource, &set)));
     }
     if let Cordons::Unknown(reason) = &facts.snapshot.cordoned {
         let what = format!("the cordoned devices are not known: {reason}");
@@ -91,19 +89,13 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         let hint = "remove the device's name there to return it to service";
         Subject::RESOURCES.warning(reason.to_string(), hint).of(id.to_string())
     }));
-    let gpus = facts.snapshot.adapters.iter().filter(|adapter| is_gpu(adapter));
-    let gpus: BTreeSet<Luid> = gpus.map(|adapter| adapter.luid).collect();
-    let is_no_gpu_advertised = set.luids().is_disjoint(&gpus);
-    checks.extend(set.skipped.iter().filter_map(|skipped| {
-        let is_wanted = is_empty || is_no_gpu_advertised && gpus.contains(&skipped.luid);
-        skipped_adapter(skipped, is_wanted, facts.snapshot.host.is_this_machine)
-    }));
-    checks.extend(set.unmatched_rules.iter().map(|rule| {
-        let what = "a rule of this resource matches no device of this host";
-        Subject::RESOURCES
-            .warning(what, "compare the rule's match with the output of `devices`")
-            .of(rule.name.to_string())
-    }));
+    let skipped = set.skipped.iter();
+    checks
+        .extend(skipped.filter_map(|skipped| skipped_adapter(skipped, is_empty, &facts.snapshot)));
+    // An adapter that the configuration excludes from the resource is in the line of the resource.
+    let unmatched = set.unmatched_rules.iter();
+    let unmatched = unmatched.filter(|rule| set.excluded_from(&rule.name).next().is_none());
+    checks.extend(unmatched.map(|rule| unmatched_rule(rule, &set)));
     checks.extend(set.unmatched_cordons.iter().map(|cordon| {
         Subject::RESOURCES
             .warning(cordon.to_string(), "compare it with the output of `devices`, or remove it")
@@ -111,44 +103,142 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     checks
 }
 
-/// One resource. An empty one is normal: few hosts have devices of both driver models.
-fn one_resource(resource: &ResourceDevices) -> Finding {
+/// What to do if no resource has a device.
+fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
+    if set.skipped.iter().all(|skipped| skipped.reason == SkipReason::Software) {
+        return causes::no_device(snapshot).unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned());
+    }
+    let fix = "fix what the next lines report about each adapter";
+    match causes::tcc_mode(snapshot.node.nvml.as_ref()) {
+        Some(tcc) => format!("{fix}; {tcc}"),
+        None => fix.to_owned(),
+    }
+}
+
+/// One resource of a host that advertises a device.
+fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
     let name = resource.spec.name.to_string();
-    let devices = resource.entries().len();
-    let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
-    if devices == 0 {
-        let kind = match resource.spec.origin {
-            ResourceOrigin::Model(model) => Filter::of(model).to_string(),
-            ResourceOrigin::Rule(_) => "matching".to_owned(),
-        };
-        let what = format!("capacity 0: no {kind} device of this host is advertised");
-        return Subject::RESOURCES.ok(what).of(name);
+    let entries = resource.entries();
+    let healthy = entries.iter().filter(|entry| entry.health.is_healthy()).count();
+    if entries.is_empty() {
+        return empty_resource(resource, set).of(name);
     }
     let shared = match resource.spec.sharing.replicas {
         NonZeroU32::MIN => String::new(),
         replicas => format!(", each shared by up to {replicas} containers"),
     };
-    let what = format!("{healthy} of {} healthy{shared}", number_of(devices, "device"));
+    let what = format!("{healthy} of {} healthy{shared}", number_of(entries.len(), "device"));
     if healthy == 0 {
-        let hint =
-            "fix what the lines `device` report; pods stay Pending until a device is healthy";
+        let is_cordoned = |entry: &ListedDevice| {
+            matches!(entry.health, Health::Unhealthy(UnhealthyReason::Cordoned(_)))
+        };
+        let hint = if entries.iter().all(is_cordoned) {
+            "return a device to service, as the next lines say; pods stay Pending until then"
+        } else {
+            "fix what the lines `device` report; pods stay Pending until a device is healthy"
+        };
         return Subject::RESOURCES.failed(what, hint).of(name);
     }
     Subject::RESOURCES.ok(what).of(name)
 }
 
-/// An adapter that is under no resource. Software adapters never are and have no line. An adapter
-/// that the configuration excludes needs a fix only if it `is_wanted`: if no other one is
-/// advertised, or if it is a GPU and no other GPU is advertised.
-fn skipped_adapter(skipped: &Skipped, is_wanted: bool, is_this_machine: bool) -> Option<Finding> {
-    let name = match skipped.description.as_str() {
+/// A resource without devices. That is normal where the host has no device for it, since few hosts
+/// have devices of both driver models, or where rules give all of them another name.
+fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
+    let claimed = claimed_by_rules(resource, set);
+    let excluded: Vec<&Skipped> = set.excluded_from(&resource.spec.name).collect();
+    let fixes: BTreeSet<String> = excluded.iter().map(|skipped| fix(skipped)).collect();
+    let fixes = Vec::from_iter(fixes).join("; ");
+    if !claimed.is_empty() {
+        let what = format!("capacity 0: rules advertise {}", claimed.join(", "));
+        let change = "if pods should get them under this name, change the match of the rule";
+        return Subject::RESOURCES.ok(what).hint(if fixes.is_empty() { change } else { &fixes });
+    }
+    let what = match excluded.as_slice() {
+        [] => {
+            let kind = match resource.spec.origin {
+                ResourceOrigin::Model(model) => Filter::of(model).to_string(),
+                ResourceOrigin::Rule(_) => "matching".to_owned(),
+            };
+            let what = format!("capacity 0: no {kind} device of this host is advertised");
+            return Subject::RESOURCES.ok(what);
+        }
+        [only] => format!("capacity 0: its only candidate is not advertised: {}", name(only)),
+        several => {
+            format!("capacity 0: its only candidates are not advertised: {}", names(several))
+        }
+    };
+    Subject::RESOURCES.warning(what, format!("pods that request it stay Pending; {fixes}"))
+}
+
+/// The devices of a driver model's own resource that rules advertise under other names.
+fn claimed_by_rules(resource: &ResourceDevices, set: &DeviceSet) -> Vec<String> {
+    let ResourceOrigin::Model(model) = resource.spec.origin else { return Vec::new() };
+    let mut claimed = Vec::new();
+    for other in &set.resources {
+        let of_model = other.entries().iter().filter(|entry| entry.policy.model == model);
+        let under = &other.spec.name;
+        claimed.extend(of_model.map(|entry| format!("{} as {under}", entry.device.description)));
+    }
+    claimed.dedup();
+    claimed
+}
+
+/// What makes the skipped adapter a device of its resource.
+fn fix(skipped: &Skipped) -> String {
+    let name = name(skipped);
+    match skipped.reason.configuration_fix() {
+        Some(fix) => format!("if pods should get {name}, {fix}"),
+        None => format!("fix what the line about {name} reports"),
+    }
+}
+
+fn names(skipped: &[&Skipped]) -> String {
+    skipped.iter().map(|skipped| name(skipped)).collect::<Vec<_>>().join(", ")
+}
+
+fn name(skipped: &Skipped) -> String {
+    match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),
         description => format!("{description} (LUID {})", skipped.luid),
+    }
+}
+
+/// A rule that no device matches, with the advertised devices that come closest to it.
+fn unmatched_rule(rule: &ResourceRule, set: &DeviceSet) -> Finding {
+    let mut nearest: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for resource in &set.resources {
+        for entry in resource.entries() {
+            let description = &entry.device.description;
+            let unmet = rule.matches.unmet(&entry.device, entry.policy.model);
+            let text = match unmet.as_slice() {
+                [] => format!("{description} already belongs to {}", resource.spec.name),
+                keys => format!("{description} differs in `{}`", keys.join("`, `")),
+            };
+            nearest.entry(unmet.len()).or_default().insert(text);
+        }
+    }
+    let what = "a rule of this resource matches no device of this host";
+    let compare = "compare the rule's match with the output of `devices`";
+    let hint = match nearest.into_values().next() {
+        Some(nearest) => format!("{compare}: {}", Vec::from_iter(nearest).join("; ")),
+        None => compare.to_owned(),
     };
+    Subject::RESOURCES.warning(what, hint).of(rule.name.to_string())
+}
+
+/// An adapter that is under no resource. Software adapters never are and have no line. An adapter
+/// that the configuration excludes needs a fix here only if `is_empty`, that is, if no resource has
+/// a device: otherwise the line of its resource has it.
+fn skipped_adapter(skipped: &Skipped, is_empty: bool, snapshot: &HostSnapshot) -> Option<Finding> {
+    let name = name(skipped);
     let what = format!("not advertised: {}", skipped.reason);
+    let fix = skipped.reason.configuration_fix();
+    let fix = fix.map(|fix| format!("if pods should get it, {fix}"));
+    let tcc_mode = causes::tcc_mode(snapshot.node.nvml.as_ref());
     let hint = match &skipped.reason {
         SkipReason::Software => return None,
-        SkipReason::NoPnpDevice if !is_this_machine => {
+        SkipReason::NoPnpDevice if !snapshot.host.is_this_machine => {
             "record the node again; in an inventory written by hand, give the adapter the key `pnp` \
              with `id` and `locationPaths` (docs/reference/inventory.md)"
         }
@@ -165,24 +255,17 @@ fn skipped_adapter(skipped: &Skipped, is_wanted: bool, is_this_machine: bool) ->
              the problem persists, update the firmware; in an inventory, correct locationPaths"
         }
         // Pods get other devices, and the configuration excludes this one.
-        _ if !is_wanted => return Some(Subject::RESOURCES.ok(what).of(name)),
-        SkipReason::Integrated => "if pods should get it, set `includeIntegrated: true`",
-        SkipReason::Detachable => "if pods should get it, set `includeDetachable: true`",
-        SkipReason::NoModel(..) => {
-            "devices for display and compute need `--driver-model wddm`, devices for compute only \
-             `--driver-model mcdm`; for an adapter that does not support compute, install the GPU \
-             vendor's driver, or assign a GPU to this machine"
-        }
-        SkipReason::Name(_) => {
-            "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver models \
-             wddm and mcdm instead of legacy"
+        _ if !is_empty => return Some(Subject::RESOURCES.ok(what).of(name)),
+        SkipReason::NoModel { needed: None, .. } => {
+            tcc_mode.as_deref().unwrap_or(INSTALL_OR_ASSIGN)
         }
         SkipReason::ComputeOnlyOnLinux => {
             "if an application can use it, advertise it with a rule of `resources`"
         }
-        SkipReason::SamePnpDevice(_) | SkipReason::Filtered(..) => {
-            return Some(Subject::RESOURCES.ok(what).of(name));
-        }
+        _ => match &fix {
+            Some(fix) => fix,
+            None => return Some(Subject::RESOURCES.ok(what).of(name)),
+        },
     };
     Some(Subject::RESOURCES.warning(what, hint).of(name))
 }

@@ -12,10 +12,10 @@ use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
 use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
     Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, Catalog, ContainerPolicy,
-    Containerd, CopyToVmValue, DXG_FOLDERS, DeviceSet, DriverModel, DriverStore, HcsFailure,
-    HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform,
-    Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility,
-    WarningEffect, Wow64,
+    Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet, DriverModel,
+    DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment, NodeSoftware,
+    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, ResourceRule,
+    RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -731,21 +731,143 @@ fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
     }
 }
 
-/// Another device is advertised, but it is no GPU.
+/// The finding of a resource, with its hint.
+fn of_resource(name: &str, change: impl FnOnce(&mut NodeFacts)) -> (Status, String, String) {
+    let findings = changed(Subject::RESOURCES, change);
+    let mut named = findings.iter().filter(|found| found.object.as_deref() == Some(name));
+    let found = named.next().unwrap_or_else(|| panic!("{findings:?}"));
+    assert!(named.next().is_none(), "{findings:?}");
+    (found.status, found.what.clone(), found.hint.clone().unwrap_or_default())
+}
+
+const DISPLAY: &str = "directx.microsoft.com/display";
+
+/// Two GPUs, of which the second is a neural processor.
+fn gpu_and_npu(facts: &mut NodeFacts) {
+    facts.snapshot = two_gpus();
+    adapters(facts)[1].attributes = Attributes::from_iter([Attribute::Npu]);
+}
+
+/// Each resource is asked for separately: pods that request one do not get a device of another.
 #[test]
-fn a_gpu_that_the_configuration_excludes_is_a_warning_unless_another_gpu_is_advertised() {
-    let status = |other: Attribute, vendor: u32| {
-        let findings = changed(Subject::RESOURCES, |facts| {
-            facts.snapshot.adapters = two_gpus().adapters;
-            adapters(facts)[0].integrated = true;
-            adapters(facts)[1].attributes = Attributes::from_iter([other]);
-            adapters(facts)[1].hardware_id.vendor = vendor;
-        });
-        findings.iter().find(|found| found.what.starts_with("not advertised")).unwrap().status
+fn a_resource_without_devices_names_the_adapters_that_the_configuration_excludes() {
+    for (change, fix) in [
+        ((|adapter| adapter.integrated = true) as fn(&mut Adapter), "`includeIntegrated: true`"),
+        (|adapter| adapter.detachable = true, "`includeDetachable: true`"),
+    ] {
+        let excluded = |facts: &mut NodeFacts| {
+            gpu_and_npu(facts);
+            change(&mut adapters(facts)[0]);
+        };
+        let (status, what, hint) = of_resource(DISPLAY, excluded);
+        assert_eq!(status, Status::Warning, "{what}");
+        assert!(what.starts_with("capacity 0: ") && what.contains("Tesla T4 (LUID "), "{what}");
+        assert!(hint.contains("Tesla T4 (LUID ") && hint.contains(fix), "{hint}");
+        let compute = of_resource("directx.microsoft.com/compute", excluded);
+        assert_eq!((compute.0, compute.1.as_str()), (Status::Ok, "1 of 1 device healthy"));
+        let skipped = changed(Subject::RESOURCES, excluded);
+        let skipped: Vec<_> =
+            skipped.iter().filter(|found| found.what.starts_with("not advertised")).collect();
+        assert_eq!((skipped.len(), skipped[0].status), (1, Status::Ok), "{skipped:?}");
+    }
+    // A fault of the adapter has its fix in the adapter's line.
+    let (status, _, hint) = of_resource(DISPLAY, |facts| {
+        gpu_and_npu(facts);
+        adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear();
+    });
+    assert_eq!(status, Status::Warning);
+    assert!(hint.contains("fix what the line about NVIDIA Tesla T4"), "{hint}");
+    // The host has no GPU, or another GPU is advertised.
+    let (status, what, hint) = of_resource(DISPLAY, |facts| {
+        gpu_and_npu(facts);
+        adapters(facts).remove(0);
+    });
+    assert_eq!((status, hint.as_str()), (Status::Ok, ""), "{what}");
+    let (status, what, hint) = of_resource(DISPLAY, |facts| {
+        facts.snapshot = two_gpus();
+        adapters(facts)[0].integrated = true;
+    });
+    assert_eq!((status, what.as_str()), (Status::Ok, "1 of 1 device healthy"));
+    assert_eq!(hint, "");
+}
+
+fn rule(name: &str, matches: DeviceMatch) -> ResourceRule {
+    let name = name.parse().unwrap();
+    ResourceRule { name, matches, replicas: None, allocation: None, visibility: None }
+}
+
+fn with_rules(facts: &mut NodeFacts, rules: &[ResourceRule]) {
+    for model in &mut facts.configuration.as_mut().unwrap().policy.models {
+        model.rules = rules.into();
+    }
+}
+
+/// An administrator chose the other name, so this is no warning.
+#[test]
+fn a_resource_whose_devices_a_rule_took_names_the_rule_and_what_else_could_be_advertised() {
+    let vendor = Some(Vendor::Nvidia);
+    let nvidia = rule("nvidia.com/gpu", DeviceMatch { vendor, ..DeviceMatch::default() });
+    let taken = "capacity 0: rules advertise NVIDIA Tesla T4 as nvidia.com/gpu";
+    let (status, what, hint) =
+        of_resource(DISPLAY, |facts| with_rules(facts, std::slice::from_ref(&nvidia)));
+    assert_eq!((status, what.as_str()), (Status::Ok, taken));
+    assert!(hint.contains("change the match of the rule"), "{hint}");
+    let (status, what, hint) = of_resource(DISPLAY, |facts| {
+        facts.snapshot = two_gpus();
+        adapters(facts)[1].hardware_id.vendor = 0x8086;
+        adapters(facts)[1].integrated = true;
+        with_rules(facts, std::slice::from_ref(&nvidia));
+    });
+    assert_eq!((status, what.as_str()), (Status::Ok, taken));
+    assert!(hint.contains("`includeIntegrated: true`"), "{hint}");
+}
+
+#[test]
+fn a_rule_without_a_device_names_what_comes_closest() {
+    let amd = DeviceMatch { vendor: Some(Vendor::Amd), ..DeviceMatch::default() };
+    let big = DeviceMatch { min_memory_mib: Some(1 << 40), ..amd.clone() };
+    let nvidia = DeviceMatch { vendor: Some(Vendor::Nvidia), ..DeviceMatch::default() };
+    let rules = [
+        rule("amd.com/gpu", amd),
+        rule("amd.com/big", big),
+        rule("nvidia.com/gpu", nvidia.clone()),
+        rule("nvidia.com/second", nvidia),
+    ];
+    let findings = changed(Subject::RESOURCES, |facts| with_rules(facts, &rules));
+    let unmatched = findings.iter().filter(|found| found.what.starts_with("a rule of this"));
+    let hints: Vec<(&str, &str)> = unmatched
+        .map(|found| (found.object.as_deref().unwrap(), found.hint.as_deref().unwrap()))
+        .map(|(rule, hint)| (rule, hint.split_once(": ").unwrap().1))
+        .collect();
+    assert_eq!(
+        hints,
+        [
+            ("amd.com/gpu", "NVIDIA Tesla T4 differs in `vendor`"),
+            ("amd.com/big", "NVIDIA Tesla T4 differs in `vendor`, `minMemoryMiB`"),
+            ("nvidia.com/second", "NVIDIA Tesla T4 already belongs to nvidia.com/gpu"),
+        ]
+    );
+    // The driver model of the only match is not enabled. One line is enough.
+    let only_compute = |facts: &mut NodeFacts| {
+        gpu_and_npu(facts);
+        adapters(facts)[1].hardware_id.vendor = 0x8086;
+        with_rules(facts, &rules[2..3]);
+        let policy = &mut facts.configuration.as_mut().unwrap().policy;
+        policy.models.retain(|model| model.model == DriverModel::Mcdm);
     };
-    assert_eq!(status(Attribute::Npu, 0x8086), Status::Warning);
-    assert_eq!(status(Attribute::D3d12Graphics, 0x8086), Status::Ok);
-    assert_eq!(status(Attribute::D3d12CoreCompute, 0x10DE), Status::Ok);
+    let (status, _, hint) = of_resource("nvidia.com/gpu", only_compute);
+    assert_eq!(status, Status::Warning);
+    assert!(hint.contains("`--driver-model wddm`"), "{hint}");
+}
+
+#[test]
+fn a_resource_whose_devices_are_all_out_of_service_is_not_a_fault_of_devices() {
+    let (status, what, hint) = of_resource(DISPLAY, |facts| {
+        let id = adapters(facts)[0].pnp.as_ref().unwrap().id.clone();
+        facts.snapshot.cordoned = Cordons::Known(vec![id.as_str().parse().unwrap()]);
+    });
+    assert_eq!((status, what.as_str()), (Status::Failed, "0 of 1 device healthy"));
+    assert!(hint.starts_with("return a device to service"), "{hint}");
 }
 
 #[test]
@@ -770,6 +892,179 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     });
     assert_eq!(status, Status::Warning);
     assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
+}
+
+/// The hint of the only finding of `subject`.
+fn hint_of(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> String {
+    let findings = changed(subject, change);
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    finding.hint.clone().unwrap_or_default()
+}
+
+/// NVIDIA's driver is installed, so no hint asks to install it.
+#[test]
+fn a_gpu_in_tcc_mode_is_the_cause_of_a_host_without_devices() {
+    let tcc = |facts: &mut NodeFacts| {
+        adapters(facts).clear();
+        facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
+    };
+    for subject in [Subject::DEVICE, Subject::RESOURCES, Subject::NVML] {
+        let hint = hint_of(subject, tcc);
+        assert!(hint.contains("`nvidia-smi -i <GPU> -dm 0`"), "{subject:?}: {hint}");
+        assert!(!hint.contains("install"), "{subject:?}: {hint}");
+    }
+    let named = hint_of(Subject::DEVICE, tcc);
+    assert!(named.starts_with("GPU 0 (NVIDIA Tesla T4) is in TCC mode"), "{named}");
+    // An adapter that only displays.
+    let findings = changed(Subject::RESOURCES, |facts| {
+        adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d11Graphics]);
+        facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
+    });
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    for finding in findings {
+        assert!(finding.hint.as_ref().unwrap().contains("is in TCC mode"), "{finding:?}");
+    }
+}
+
+#[test]
+fn a_host_without_devices_has_the_hint_that_fits_what_is_known() {
+    let hint = |change: fn(&mut NodeFacts)| {
+        let empty = |facts: &mut NodeFacts| {
+            adapters(facts).clear();
+            change(facts);
+        };
+        [Subject::DEVICE, Subject::RESOURCES]
+            .map(|subject| changed(subject, empty)[0].hint.clone().unwrap())
+    };
+    let [running, advertised] = hint(|_| ());
+    assert!(running.starts_with("NVIDIA driver 528.49 runs and reports GPU 0"), "{running}");
+    assert_eq!(running, advertised);
+    for text in hint(|facts| facts.snapshot.host.inside_container = true) {
+        assert!(text.ends_with("in a HostProcess container"), "{text}");
+    }
+    let without_adapter = |facts: &mut NodeFacts| {
+        facts.snapshot.devices_without_adapter = vec![broken(r"PCI\VEN_10DE\1", 28)];
+    };
+    for text in hint(without_adapter) {
+        assert!(text.starts_with("fix what the lines `device` report"), "{text}");
+    }
+    for text in hint(|facts| facts.snapshot.node.nvml = None) {
+        assert!(text.starts_with("install the GPU vendor's driver"), "{text}");
+    }
+}
+
+/// A device without an adapter.
+fn broken(id: &str, problem_code: u32) -> PnpDevice {
+    let pnp = two_gpus().adapters.remove(0).pnp.unwrap();
+    PnpDevice { id: PnpId::new(id), problem_code, ..pnp }
+}
+
+#[test]
+fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
+    let found = |code: u32, is_only: bool| {
+        let findings = changed(Subject::DEVICE, |facts| {
+            facts.snapshot.devices_without_adapter = vec![broken(r"PCI\VEN_10DE\1", code)];
+            if is_only {
+                adapters(facts).clear();
+            }
+        });
+        let [first, device] = findings.as_slice() else { panic!("{findings:?}") };
+        let expected = if is_only { Status::Failed } else { Status::Ok };
+        assert_eq!(first.status, expected, "{findings:?}");
+        assert_eq!(device.object.as_deref(), Some(r"NVIDIA Tesla T4 (PCI\VEN_10DE\1)"));
+        assert!(device.what.starts_with(&format!("problem code {code}: ")), "{device:?}");
+        assert!(device.what.ends_with("Windows lists no adapter for it"), "{device:?}");
+        (device.status, device.hint.clone().unwrap())
+    };
+    for (code, beside_another, fix) in [
+        (43, Status::Failed, "restart the host"),
+        (31, Status::Failed, "reinstall the vendor's driver"),
+        (28, Status::Warning, "install the vendor's driver"),
+        (22, Status::Ok, "Enable-PnpDevice"),
+    ] {
+        let (status, hint) = found(code, false);
+        assert_eq!(status, beside_another, "{code}");
+        assert!(hint.contains(fix), "{hint}");
+        assert_eq!(found(code, true), (Status::Failed, hint));
+    }
+}
+
+#[test]
+fn a_device_that_lost_its_adapter_is_not_looked_for_in_its_slot() {
+    let hint = |without_adapter: Vec<PnpDevice>| {
+        let findings = changed(Subject::PLUGIN, |facts| {
+            facts.snapshot.devices_without_adapter = without_adapter;
+            facts.plugin = Some(answers(&facts.snapshot, &configuration(), |report| {
+                let device = &mut report.node.resources[0].devices[0];
+                device.id = PnpId::new(r"PCI\VEN_10DE\1");
+                let text = "the host no longer reports the device".to_owned();
+                device.unhealthy = Some(Unhealthy { kind: UnhealthyKind::Removed, text });
+            }));
+        });
+        findings.last().unwrap().hint.clone().unwrap()
+    };
+    assert!(hint(vec![]).contains("check the device and its slot"));
+    let lost = hint(vec![broken(r"PCI\VEN_10DE\1", 43)]);
+    assert_eq!(lost, "fix what the lines `device` report about it");
+}
+
+/// The hint of a device with this problem code, paravirtualized by its ID or by its folder.
+#[test]
+fn a_paravirtualized_gpu_needs_the_driver_of_its_host() {
+    let by_id = |facts: &mut NodeFacts| {
+        let id = r"PCI\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\5&3A1CC9D5&0&0";
+        adapters(facts)[0].pnp.as_mut().unwrap().id = PnpId::new(id);
+    };
+    let by_folder = |facts: &mut NodeFacts| {
+        store(facts).path =
+            r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1".to_owned();
+    };
+    let in_a_container = |facts: &mut NodeFacts| {
+        by_folder(facts);
+        facts.snapshot.host.inside_container = true;
+    };
+    let hint = |make: &dyn Fn(&mut NodeFacts), code: u32| {
+        hint_of(Subject::DEVICE, |facts| {
+            make(facts);
+            adapters(facts)[0].pnp.as_mut().unwrap().problem_code = code;
+        })
+    };
+    let copy = "copy the host's current driver package to HostDriverStore";
+    for code in [43, 31, 10] {
+        for make in [&by_id as &dyn Fn(&mut NodeFacts), &by_folder] {
+            let hint = hint(make, code);
+            assert!(hint.contains(copy), "{code}: {hint}");
+            assert!(!hint.contains("hardware") && !hint.contains("reinstall"), "{hint}");
+        }
+    }
+    assert!(hint(&by_id, 12).contains("HighMemoryMappedIoSpace"));
+    assert!(hint(&in_a_container, 43).contains("check the hardware"));
+    assert!(hint(&|_| (), 43).contains("check the hardware"));
+    let missing = hint_of(Subject::DEVICE, |facts| {
+        by_folder(facts);
+        store(facts).files = StoreFiles::Listed([].into());
+    });
+    assert!(missing.contains(copy), "{missing}");
+    let nvml = hint_of(Subject::NVML, |facts| {
+        by_id(facts);
+        facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
+    });
+    assert!(nvml.contains("copy nvml.dll"), "{nvml}");
+}
+
+#[test]
+fn nvml_that_does_not_respond_follows_from_a_broken_device() {
+    let broken = hint_of(Subject::NVML, |facts| {
+        adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
+        facts.snapshot.node.nvml = Some(Nvml { gpus: Err("no devices".to_owned()), ..nvml(&[]) });
+    });
+    assert!(broken.starts_with("fix what the lines `device` report"), "{broken}");
+    let unlisted = changed(Subject::NVML, |facts| {
+        adapters(facts).clear();
+        facts.snapshot.devices_without_adapter = vec![self::broken(r"PCI\VEN_10DE\1", 43)];
+        facts.snapshot.node.nvml = Some(Nvml { gpus: Err("no devices".to_owned()), ..nvml(&[]) });
+    });
+    assert_eq!(unlisted[0].hint.as_deref(), Some(broken.as_str()));
 }
 
 #[test]
@@ -826,7 +1121,10 @@ fn what_excludes_every_adapter_has_its_fix() {
         assert!(skipped.what.starts_with(&format!("not advertised: {reason}")), "{skipped:?}");
         assert!(skipped.hint.as_ref().unwrap().contains(fix), "{skipped:?}");
     }
-    let none = changed(Subject::RESOURCES, |facts| adapters(facts).clear());
+    let none = changed(Subject::RESOURCES, |facts| {
+        adapters(facts).clear();
+        facts.snapshot.node.nvml = None;
+    });
     assert!(none[0].hint.as_ref().unwrap().starts_with("install the GPU"), "{none:?}");
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::Spanned;
 
-use devices::{Adapter, HostFacts, NodeSoftware};
+use devices::{Adapter, HostFacts, NodeSoftware, PnpDevice};
 
 use crate::values::Parsed;
 use crate::{Place, ReadError};
@@ -27,6 +27,8 @@ pub(crate) struct InventoryFile {
     pub(crate) host: Option<HostFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<NodeSoftware>,
+    #[serde(rename = "devicesWithoutAdapter", skip_serializing_if = "Option::is_none")]
+    pub(crate) devices_without_adapter: Option<Vec<Spanned<PnpDevice>>>,
     pub(crate) adapters: Vec<Spanned<Adapter>>,
     /// The last key of a recording. Without it, a part of a recording would be an inventory with
     /// fewer devices.
@@ -35,8 +37,9 @@ pub(crate) struct InventoryFile {
 }
 
 impl InventoryFile {
-    /// Checks what no single value shows: that a recording is complete, and that no two adapters
-    /// have one LUID, nor one instance ID.
+    /// Checks what no single value shows: that a recording is complete, that no two adapters have
+    /// one LUID, that no two devices have one instance ID, and that a device without an adapter has
+    /// a problem.
     pub(crate) fn validate(&self, name: &str) -> Result<(), ReadError> {
         if self.recorded_by.is_some() && self.complete != Some(true) {
             let what = "the inventory is cut off: its last line `complete: true` is missing";
@@ -45,18 +48,31 @@ impl InventoryFile {
         }
         let mut luids = HashMap::new();
         let mut ids = HashMap::new();
+        for (n, device) in self.devices_without_adapter.iter().flatten().enumerate() {
+            let place = |key| Place::of(name, device, format!("devicesWithoutAdapter[{n}].{key}"));
+            let what = || instance_id(&device.value);
+            once(&mut ids, &device.value.id, &place("id"), what)?;
+            if device.value.problem_code == 0 {
+                let what = "the device has no problem, so Windows would list an adapter for it";
+                let hint = "write its problem code, such as `problemCode: 43`";
+                return Err(place("problemCode").error(what.to_owned()).with_hint(hint));
+            }
+        }
         for (n, adapter) in self.adapters.iter().enumerate() {
             let luid = adapter.value.luid;
             let place = Place::of(name, adapter, format!("adapters[{n}].luid"));
             once(&mut luids, luid, &place, || format!("LUID {luid}"))?;
             if let Some(pnp) = &adapter.value.pnp {
                 let place = Place::of(name, adapter, format!("adapters[{n}].pnp.id"));
-                let what = || format!("PnP instance id {:?}", pnp.id.as_str());
-                once(&mut ids, &pnp.id, &place, what)?;
+                once(&mut ids, &pnp.id, &place, || instance_id(pnp))?;
             }
         }
         Ok(())
     }
+}
+
+fn instance_id(device: &PnpDevice) -> String {
+    format!("PnP instance id {:?}", device.id.as_str())
 }
 
 fn once<K: Eq + Hash>(
@@ -68,7 +84,7 @@ fn once<K: Eq + Hash>(
     match seen.insert(key, place.line()) {
         Some(line) => Err(place
             .error(format!("duplicate {}", what()))
-            .with_hint(format!("the adapter at line {line} already has it"))),
+            .with_hint(format!("the entry at line {line} already has it"))),
         None => Ok(()),
     }
 }

@@ -57,6 +57,11 @@
 //!       name: NVIDIA Tesla T4
 //!       driverVersion: '528.49'         # NVIDIA's own version
 //!       driverModel: WDDM               # WDDM, MCDM or TCC
+//! devicesWithoutAdapter:                # none if left out; display and compute devices with a problem,
+//!                                       # for which Windows lists no adapter; only reported
+//! - id: 'PCI\VEN_10DE&DEV_25B6\4&1'     # required, as is problemCode; the other keys are those of pnp
+//!   description: NVIDIA A2
+//!   problemCode: 43
 //! adapters:                             # required; in the order the host lists them
 //! - luid: 7048070                       # required; signed 64-bit, unique
 //!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required

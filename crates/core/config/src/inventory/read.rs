@@ -31,6 +31,12 @@ pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadEr
         host: file.host.unwrap_or_default(),
         node: file.node.unwrap_or_default(),
         adapters: file.adapters.into_iter().map(|adapter| adapter.value).collect(),
+        devices_without_adapter: file
+            .devices_without_adapter
+            .unwrap_or_default()
+            .into_iter()
+            .map(|device| device.value)
+            .collect(),
         ..HostSnapshot::default()
     })
 }

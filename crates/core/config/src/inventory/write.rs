@@ -19,8 +19,9 @@ pub enum WriteError {
     Yaml(#[from] serde_saphyr::SerializeError),
 }
 
-/// Writes an inventory that reads back to the same host facts, software of the node and
-/// adapters. The snapshot's warnings, for which the format has no key, become comments at the top.
+/// Writes an inventory that reads back to the same host facts, software of the node, adapters and
+/// devices without an adapter. The snapshot's warnings, for which the format has no key, become
+/// comments at the top.
 pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
     for adapter in &snapshot.adapters {
         if let Some(DriverStore { files: StoreFiles::OnDisk, .. }) = adapter.driver_store {
@@ -33,15 +34,21 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
         .map(|warning| format!("# adapter {}: {:?}\n", warning.luid, warning.text));
     // An inventory never says that it describes the machine of its reader.
     let host = HostFacts { is_this_machine: false, launcher_folder: None, ..snapshot.host.clone() };
-    let unplaced = |adapter| Spanned::new(adapter, Location::UNKNOWN, Location::UNKNOWN);
     let file = InventoryFile {
         schema: Parsed(Version1),
         recorded_by: Some(env!("CARGO_PKG_VERSION").to_owned()),
         host: Some(host).filter(|host| *host != HostFacts::default()),
         node: Some(snapshot.node.clone()).filter(|node| *node != NodeSoftware::default()),
-        adapters: snapshot.adapters.iter().cloned().map(unplaced).collect(),
+        devices_without_adapter: Some(unplaced(&snapshot.devices_without_adapter))
+            .filter(|devices| !devices.is_empty()),
+        adapters: unplaced(&snapshot.adapters),
         complete: Some(true),
     };
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     Ok(comments.collect::<String>() + &serde_saphyr::to_string_with_options(&file, options)?)
+}
+
+fn unplaced<T: Clone>(entries: &[T]) -> Vec<Spanned<T>> {
+    let entries = entries.iter().cloned();
+    entries.map(|entry| Spanned::new(entry, Location::UNKNOWN, Location::UNKNOWN)).collect()
 }

@@ -197,6 +197,7 @@ fn refused(from: &str, to: &str) -> String {
 fn bad_input_is_refused_with_file_line_and_key() {
     let store = |lines: &str| format!("driverStore:\n    path: x\n{lines}");
     let pnp = |lines: &str| format!("pnp:\n    id: x\n    {lines}");
+    let without_adapter = |device: &str| format!("devicesWithoutAdapter:\n- {device}\nadapters:\n");
     let two = |second: &str| {
         format!("{}{second}", SMALLEST.lines().skip(2).fold(String::new(), |all, l| all + l + "\n"))
     };
@@ -262,6 +263,11 @@ fn bad_input_is_refused_with_file_line_and_key() {
             "driverStore: {path: 'C:\\x'}",
             store("    copyToVm: {CopyToVmOverwrite: {a: b,\n      A: c}}"),
         ),
+        ("adapters:\n", without_adapter("{id: x}")),
+        ("adapters:\n", without_adapter("{description: NVIDIA A2, problemCode: 43}")),
+        ("adapters:\n", without_adapter("{id: x, problemCode: 43, luid: 1}")),
+        ("adapters:\n", without_adapter("{id: 'pci\\x\\1', problemCode: 43}")),
+        ("adapters:\n", "devicesWithoutAdapter:\nadapters:\n".into()),
         ("- luid: -5\n", two("- luid: -5\n")),
         ("- luid: -5\n", two("- luid: 6\n").replace("PCI", "pci")),
         (SMALLEST, String::new()),

@@ -269,16 +269,19 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         )
 }
 
-/// Adapters that one host can have: no LUID and no `PnP` id twice.
-fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
-    vec(adapter(), 0..3).prop_map(|mut adapters| {
+/// Adapters and devices without an adapter that one host can have: no LUID and no `PnP` id twice.
+fn adapters_and_devices() -> impl Strategy<Value = (Vec<Adapter>, Vec<PnpDevice>)> {
+    (vec(adapter(), 0..3), vec(pnp(), 0..3)).prop_map(|(mut adapters, mut devices)| {
         let mut luids = BTreeSet::new();
         let mut ids = BTreeSet::new();
         adapters.retain(|adapter| {
             let id = adapter.pnp.as_ref().map(|pnp| pnp.id.as_str().to_uppercase());
             luids.insert(adapter.luid) && id.is_none_or(|id| ids.insert(id))
         });
-        adapters
+        devices.retain(|device| {
+            device.problem_code != 0 && ids.insert(device.id.as_str().to_uppercase())
+        });
+        (adapters, devices)
     })
 }
 
@@ -289,11 +292,17 @@ proptest! {
     fn a_written_inventory_reads_back_unchanged(
         host in host(),
         mut node in node(),
-        adapters in adapters(),
+        (adapters, devices_without_adapter) in adapters_and_devices(),
     ) {
         // A host with schemas has no failure that explains why they are missing.
         node.hcs_failure = node.hcs_failure.filter(|_| host.hcs_schemas.is_empty());
-        let snapshot = HostSnapshot { host, node, adapters, ..HostSnapshot::default() };
+        let snapshot = HostSnapshot {
+            host,
+            node,
+            adapters,
+            devices_without_adapter,
+            ..HostSnapshot::default()
+        };
         let text = to_yaml(&snapshot).unwrap();
         let read = parse("f.yaml", &text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(read, snapshot, "{}", text);

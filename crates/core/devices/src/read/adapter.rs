@@ -35,6 +35,16 @@ string_id! {
     /// A `PnP` device instance ID such as `PCI\VEN_10DE&DEV_1EB8…\3&13C0B0C5&1&D8`.
     PnpId
 }
+impl PnpId {
+    /// Whether Hyper-V made the device for a GPU or compute accelerator of its host (GPU-PV). The
+    /// IDs are those of Microsoft's driver for Linux, `dxgkrnl`.
+    #[must_use]
+    pub fn is_paravirtualized(&self) -> bool {
+        let id = fold_case(self.as_str());
+        [r"PCI\VEN_1414&DEV_008E", r"PCI\VEN_1414&DEV_008A"].iter().any(|gpu| id.starts_with(gpu))
+    }
+}
+
 string_id! {
     /// A device location path such as `PCIROOT(0)#PCI(1B00)`
     /// (`DEVPKEY_Device_LocationPaths`, first entry).
@@ -337,6 +347,18 @@ mod tests {
     fn driver_version_requires_four_16_bit_numbers() {
         for bad in ["", "1.2.3", "1.2.3.4.5", "1.2.3.65536", "1.2.3.-4", "1.2.3.+4", "a.b.c.d"] {
             assert!(bad.parse::<DriverVersion>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn devices_of_hyper_v_for_a_gpu_of_its_host_are_paravirtualized() {
+        for (id, expected) in [
+            (r"PCI\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\5&3A1CC9D5&0&0", true),
+            (r"pci\ven_1414&dev_008a\1", true),
+            (r"PCI\VEN_1414&DEV_5353\1", false),
+            (r"PCI\VEN_10DE&DEV_008E\1", false),
+        ] {
+            assert_eq!(PnpId::new(id).is_paravirtualized(), expected, "{id}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, PnpDevice, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,6 +15,9 @@ pub struct HostSnapshot {
     pub node: NodeSoftware,
     /// Every adapter that could be read, in the order the host lists them.
     pub adapters: Vec<Adapter>,
+    /// The display and compute devices that have a problem code and no adapter, such as a GPU
+    /// without a driver. They are only reported.
+    pub devices_without_adapter: Vec<PnpDevice>,
     /// What could not be read. Everything else stays in the snapshot: an adapter whose
     /// driver is being replaced, or one bad registry value, is reported here and only
     /// that adapter or value is missing.

@@ -11,7 +11,7 @@ use strum::{Display, EnumString, FromRepr};
 use crate::ParseError;
 use crate::{
     Adapter, Device, DriverModel, HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpId,
-    RejectedValue, Vendor, WarningEffect,
+    RejectedValue, ResourceName, Vendor, WarningEffect,
 };
 
 /// Selects devices by what they support. The discovery library's C interface has the same
@@ -112,7 +112,7 @@ impl Selection {
                 ));
             }
         }
-        lines.extend(self.skipped.iter().map(|Skipped { luid, description, reason }| {
+        lines.extend(self.skipped.iter().map(|Skipped { luid, description, reason, .. }| {
             let name = if description.is_empty() { "" } else { &format!(" ({description})") };
             format!("skipping adapter {luid}{name}: {reason}")
         }));
@@ -129,6 +129,22 @@ pub struct Skipped {
     pub description: String,
     /// Why it was skipped.
     pub reason: SkipReason,
+    /// The resource that would advertise it without the reason, if an offer skipped it and there is
+    /// one.
+    pub resource: Option<ResourceName>,
+}
+
+/// Why a device was not accepted.
+pub(crate) struct Rejection {
+    pub(crate) reason: SkipReason,
+    /// See [`Skipped::resource`].
+    pub(crate) resource: Option<ResourceName>,
+}
+
+impl From<SkipReason> for Rejection {
+    fn from(reason: SkipReason) -> Self {
+        Rejection { reason, resource: None }
+    }
 }
 
 /// Why an adapter was skipped.
@@ -153,8 +169,15 @@ pub enum SkipReason {
     #[error("not matched by the filter {1}: adapter supports {0}")]
     Filtered(&'static str, Filter),
     /// No enabled driver model advertises the adapter.
-    #[error("not matched by any enabled driver model ({1}): adapter supports {0}")]
-    NoModel(&'static str, String),
+    #[error("not matched by any enabled driver model ({enabled}): adapter supports {supported}")]
+    NoModel {
+        /// What the adapter supports.
+        supported: &'static str,
+        /// The enabled driver models.
+        enabled: String,
+        /// The driver model that would advertise it, if there is one.
+        needed: Option<DriverModel>,
+    },
     /// Its description does not contain the text that `legacy` requires.
     #[error("adapter description does not contain `{0}`")]
     Name(String),
@@ -181,6 +204,28 @@ pub enum SkipReason {
     Unreadable(String),
 }
 
+impl SkipReason {
+    /// How to change the configuration so that it advertises the device, if it excludes it.
+    #[must_use]
+    pub const fn configuration_fix(&self) -> Option<&'static str> {
+        match self {
+            SkipReason::Integrated => Some("set `includeIntegrated: true`"),
+            SkipReason::Detachable => Some("set `includeDetachable: true`"),
+            SkipReason::NoModel { needed: Some(DriverModel::Mcdm), .. } => {
+                Some("enable the driver model mcdm (`--driver-model mcdm`)")
+            }
+            SkipReason::NoModel { needed: Some(_), .. } => {
+                Some("enable the driver model wddm (`--driver-model wddm`)")
+            }
+            SkipReason::Name(_) => Some(
+                "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver \
+                 models wddm and mcdm instead of legacy",
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// What a device supports, for messages.
 pub(crate) fn supported(device: &Device) -> &'static str {
     match (device.display, device.compute) {
@@ -194,7 +239,7 @@ pub(crate) fn supported(device: &Device) -> &'static str {
 /// Selects the devices that meet `criteria`.
 #[must_use]
 pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
-    let (devices, skipped) = select(snapshot, |device| {
+    let (devices, skipped) = select(snapshot, |device| -> Result<Device, SkipReason> {
         check_scope(&device, criteria.include_integrated, criteria.include_detachable)?;
         if criteria.filter.matches(&device) {
             return Ok(device);
@@ -206,9 +251,9 @@ pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
 
 /// Turns each adapter that is hardware with a `PnP` device into a device, and passes it
 /// to `accept`.
-pub(crate) fn select<T>(
+pub(crate) fn select<T, R: Into<Rejection>>(
     snapshot: &HostSnapshot,
-    mut accept: impl FnMut(Device) -> Result<T, SkipReason>,
+    mut accept: impl FnMut(Device) -> Result<T, R>,
 ) -> (Vec<T>, Vec<Skipped>) {
     let mut accepted = Vec::new();
     let mut skipped = Vec::new();
@@ -219,12 +264,17 @@ pub(crate) fn select<T>(
             vendor_index: vendor_index(adapter, snapshot),
             ..device
         });
-        match device.and_then(&mut accept) {
+        let result = match device {
+            Ok(device) => accept(device).map_err(Into::into),
+            Err(reason) => Err(Rejection::from(reason)),
+        };
+        match result {
             Ok(device) => accepted.push(device),
-            Err(reason) => skipped.push(Skipped {
+            Err(Rejection { reason, resource }) => skipped.push(Skipped {
                 luid: adapter.luid,
                 description: adapter.driver_description.clone(),
                 reason,
+                resource,
             }),
         }
     }
@@ -233,6 +283,7 @@ pub(crate) fn select<T>(
         luid: warning.luid,
         description: String::new(),
         reason: SkipReason::Unreadable(warning.text.clone()),
+        resource: None,
     }));
     (accepted, skipped)
 }

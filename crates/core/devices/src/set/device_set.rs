@@ -175,6 +175,11 @@ impl DeviceSet {
         self.resources.iter().flat_map(|resource| resource.entries())
     }
 
+    /// The adapters that this resource would advertise if something did not exclude them.
+    pub fn excluded_from(&self, resource: &ResourceName) -> impl Iterator<Item = &Skipped> {
+        self.skipped.iter().filter(move |skipped| skipped.resource.as_ref() == Some(resource))
+    }
+
     /// The adapters of all devices.
     #[must_use]
     pub fn luids(&self) -> BTreeSet<Luid> {

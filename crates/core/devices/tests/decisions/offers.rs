@@ -189,3 +189,71 @@ fn devices_with_the_same_location_path_are_not_advertised() {
     let offer = catalog([model(DriverModel::Legacy)]).offer(&snapshot);
     assert_eq!(assigned(&offer)[0].1, [1001, 1002, 1003]);
 }
+
+/// The resource of each skipped adapter, and what advertises it there.
+fn excluded(offer: &Offer) -> Vec<(i64, Option<String>, Option<&'static str>)> {
+    let skipped = offer.skipped.iter();
+    skipped
+        .map(|skipped| {
+            let resource = skipped.resource.as_ref().map(ToString::to_string);
+            (skipped.luid.0, resource, skipped.reason.configuration_fix())
+        })
+        .collect()
+}
+
+#[test]
+fn a_skipped_adapter_has_the_resource_that_would_advertise_it() {
+    let mut integrated = gpu(1, 0x8086);
+    integrated.integrated = true;
+    let mut detachable = gpu(2, NVIDIA);
+    detachable.detachable = true;
+    let mut no_path = gpu(3, AMD);
+    no_path.pnp.as_mut().unwrap().location_paths.clear();
+    let mut software = gpu(4, 0x1414);
+    software.hardware = false;
+    let nvidia = DeviceMatch { vendor: Some(devices::Vendor::Nvidia), ..DeviceMatch::default() };
+    let snapshot = host(vec![integrated, detachable, no_path, software, npu(5)]);
+    let policy = || with_rules(wddm(1), vec![rule("nvidia.com/gpu", nvidia.clone())]);
+    let offer = catalog([policy(), model(DriverModel::Mcdm)]).offer(&snapshot);
+    let display = Some("directx.microsoft.com/display".to_owned());
+    assert_eq!(
+        excluded(&offer),
+        [
+            (1001, display.clone(), Some("set `includeIntegrated: true`")),
+            (1002, Some("nvidia.com/gpu".to_owned()), Some("set `includeDetachable: true`")),
+            (1003, display, None),
+            (1004, None, None),
+        ]
+    );
+
+    // A device of a driver model that is not enabled belongs to the rule that matches it.
+    let rules = with_rules(model(DriverModel::Mcdm), vec![rule("nvidia.com/gpu", nvidia.clone())]);
+    let mut display_only = gpu(3, NVIDIA);
+    display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
+    let snapshot = host(vec![gpu(1, AMD), gpu(2, NVIDIA), display_only]);
+    let offer = catalog([rules]).offer(&snapshot);
+    let enable = Some("enable the driver model wddm (`--driver-model wddm`)");
+    let nvidia = Some("nvidia.com/gpu".to_owned());
+    assert_eq!(
+        excluded(&offer),
+        [(1001, None, enable), (1002, nvidia, enable), (1003, None, None)]
+    );
+}
+
+#[test]
+fn a_condition_that_a_device_does_not_meet_is_named_by_its_key() {
+    let wanted = DeviceMatch {
+        vendor: Some(devices::Vendor::Nvidia),
+        model: Some(DriverModel::Mcdm),
+        pci: Some("1002:*".parse().unwrap()),
+        min_memory_mib: Some(1 << 20),
+        description: Some("^Tesla".parse().unwrap()),
+        location: Some("PCIROOT(7)*".parse().unwrap()),
+    };
+    let snapshot = host(vec![gpu(1, AMD)]);
+    let devices = devices::discover(&snapshot, devices::Criteria::ALL).devices;
+    let unmet = wanted.unmet(&devices[0], DriverModel::Wddm);
+    let keys = ["vendor", "driverModel", "minMemoryMiB", "description", "locationPath"];
+    assert_eq!(unmet, keys);
+    assert!(DeviceMatch::default().unmet(&devices[0], DriverModel::Wddm).is_empty());
+}

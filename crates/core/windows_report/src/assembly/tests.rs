@@ -41,6 +41,7 @@ struct TestAdapter {
 struct TestHost {
     adapters: Vec<TestAdapter>,
     linked: Vec<(Luid, u32, PnpDevice)>,
+    without_adapter: Vec<(Option<Luid>, PnpDevice)>,
     system_root: String,
     missing_folder: Option<&'static str>,
     steps: RefCell<Vec<ReadStep>>,
@@ -87,6 +88,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
     TestHost {
         adapters: adapters.into_iter().collect(),
         linked: Vec::new(),
+        without_adapter: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
         missing_folder: None,
         steps: RefCell::default(),
@@ -132,14 +134,19 @@ impl Host for TestHost {
                 TestDevice::Unreadable => Err(failed("cannot read the device")),
                 TestDevice::Present(device) => Ok(device.clone()),
             };
-            Some(Candidate { luid: adapter.luid, physical_index: 0, device })
+            Some(Candidate { luid: Some(adapter.luid), physical_index: 0, device })
         };
         let linked = self.linked.iter().cloned().map(|(luid, physical_index, device)| Candidate {
-            luid,
+            luid: Some(luid),
             physical_index,
             device: Ok(device),
         });
-        Ok(linked.chain(self.adapters.iter().filter_map(candidate)).collect())
+        let others = self.without_adapter.iter().cloned().map(|(luid, device)| Candidate {
+            luid,
+            physical_index: 0,
+            device: Ok(device),
+        });
+        Ok(linked.chain(self.adapters.iter().filter_map(candidate)).chain(others).collect())
     }
 
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
@@ -323,6 +330,26 @@ fn a_linked_adapter_has_its_first_physical_device() {
     linked.linked = vec![(Luid(1), 1, other)];
     let snapshot = linked.read();
     assert_eq!(snapshot.adapters[0].pnp.as_ref(), Some(&device(1)));
+}
+
+#[test]
+fn a_device_with_a_problem_and_no_adapter_is_listed_separately() {
+    let with_code = |n, problem_code| PnpDevice { problem_code, ..device(n) };
+    let mut broken = host([test_adapter(1)]);
+    broken.without_adapter = vec![
+        (None, with_code(2, 28)),
+        (Some(Luid(3)), with_code(3, 43)),
+        // It only displays, so no list has its adapter.
+        (Some(Luid(4)), with_code(4, 0)),
+    ];
+    let snapshot = broken.read();
+    assert_eq!(snapshot.adapters, host([test_adapter(1)]).read().adapters);
+    assert_eq!(snapshot.devices_without_adapter, [with_code(2, 28), with_code(3, 43)]);
+
+    // The device of an adapter that has a problem and is listed.
+    let mut listed = test_adapter(1);
+    listed.device = TestDevice::Present(with_code(1, 43));
+    assert_eq!(host([listed]).read().devices_without_adapter, []);
 }
 
 #[test]

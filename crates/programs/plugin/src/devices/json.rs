@@ -1,7 +1,7 @@
 //! The JSON document of `devices`. `docs/reference/json.md` describes each key, and a
 //! test compares that page with what the command prints.
 
-use devices::{Device, RuntimeFile, Selection};
+use devices::{Device, HostSnapshot, RuntimeFile, Selection};
 use serde::Serialize;
 
 use crate::devices::{driver_key, location_path, store_path};
@@ -11,6 +11,7 @@ use crate::devices::{driver_key, location_path, store_path};
 pub(crate) struct Document<'a> {
     devices: Vec<DeviceView<'a>>,
     skipped: Vec<SkippedAdapter>,
+    devices_without_adapter: Vec<DeviceWithoutAdapter<'a>>,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate property")]
@@ -48,8 +49,16 @@ struct SkippedAdapter {
     reason: String,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeviceWithoutAdapter<'a> {
+    id: &'a str,
+    description: &'a str,
+    problem_code: u32,
+}
+
 impl<'a> Document<'a> {
-    pub(super) fn of(selection: &'a Selection) -> Document<'a> {
+    pub(super) fn of(selection: &'a Selection, snapshot: &'a HostSnapshot) -> Document<'a> {
         let skipped = selection.skipped.iter().map(|skipped| SkippedAdapter {
             luid: skipped.luid.0,
             reason: skipped.reason.to_string(),
@@ -57,6 +66,15 @@ impl<'a> Document<'a> {
         Document {
             devices: selection.devices.iter().map(DeviceView::of).collect(),
             skipped: skipped.collect(),
+            devices_without_adapter: snapshot
+                .devices_without_adapter
+                .iter()
+                .map(|device| DeviceWithoutAdapter {
+                    id: device.id.as_str(),
+                    description: &device.description,
+                    problem_code: device.problem_code,
+                })
+                .collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use daemon::node_devices::plan_on_this_machine;
 use devices::{
     AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, HostFacts,
     MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
-    ResourceDevices, ResourceName, Sharing,
+    ResourceDevices, ResourceName, Sharing, Skipped,
 };
 use kubelet_double::ContainerView;
 
@@ -110,6 +110,13 @@ pub(crate) fn refusal(
     Explanation { notes: notes.collect(), ..Explanation::default() }
 }
 
+/// An adapter that the configuration excludes, with what advertises it.
+fn excluded(skipped: &Skipped) -> Option<String> {
+    let fix = skipped.reason.configuration_fix()?;
+    let Skipped { luid, description, reason, .. } = skipped;
+    Some(format!("; {description} (LUID {luid}): {reason}; to advertise it, {fix}"))
+}
+
 /// Why this request cannot be met; `None` if it can.
 fn refused_request(
     Request { resource: name, count }: &Request,
@@ -126,7 +133,10 @@ fn refused_request(
     let total = resource.replicas().count();
     let healthy = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
     let used = allocated.get(name).map_or(0, |used| *used as usize);
-    let why = if wanted > total {
+    let why = if total == 0 {
+        let excluded: Vec<String> = set.excluded_from(name).filter_map(excluded).collect();
+        format!("this node has none{}", excluded.concat())
+    } else if wanted > total {
         format!("this node can never have more than {total}")
     } else if wanted > healthy {
         format!("only {healthy} of {total} are healthy")

@@ -16,7 +16,11 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// The hosts whose output is compared: together they show every line that the output can have.
 /// What differs from host to host otherwise is decided, and tested, in the crate `devices`.
-const DEVICES_SHOWN: [&str; 2] = ["made-up-npu-beside-gpu.yaml", "made-up-wsl2-laptop.yaml"];
+const DEVICES_SHOWN: [&str; 3] = [
+    "made-up-devices-without-adapter.yaml",
+    "made-up-npu-beside-gpu.yaml",
+    "made-up-wsl2-laptop.yaml",
+];
 const SIMULATIONS_SHOWN: [&str; 2] = ["aws-t4-two.yaml", "made-up-wsl2-laptop.yaml"];
 
 #[test]
@@ -101,6 +105,26 @@ fn a_refused_pod_says_what_the_node_has() {
     let (_, out, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:5"]);
     let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
     assert!(out.contains(never), "{out}");
+}
+
+/// Another resource of the host has devices.
+#[test]
+fn a_resource_without_devices_names_what_the_configuration_excludes_from_it() {
+    let host = recorded("generated/npu-beside-gpu.yaml").display().to_string();
+    let pod = "--pod=one=directx.microsoft.com/display:1";
+    let (_, out, _) = run(&["simulate", "--inventory", &host, pod]);
+    let gpu = "Qualcomm(R) Adreno(TM) X1-85 GPU (LUID 90001)";
+    let reason = "adapter is integrated and includeIntegrated is false";
+    let fix = "to advertise it, set `includeIntegrated: true`";
+    assert!(out.contains(&format!("  this node has none; {gpu}: {reason}; {fix}\n")), "{out}");
+    let note = format!(
+        "note: {gpu} is not advertised: {reason}; directx.microsoft.com/display has no device: {fix}\n"
+    );
+    assert!(out.contains(&note), "{out}");
+    // The NPU is another resource's device, and the software adapter nobody's.
+    assert_eq!(out.matches(" has no device: ").count(), 1, "{out}");
+    let (_, out, _) = run(&["simulate", "--pod=one=directx.microsoft.com/compute:1"]);
+    assert!(out.contains("  this node has none\n"), "{out}");
 }
 
 #[test]

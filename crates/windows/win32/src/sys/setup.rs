@@ -126,6 +126,11 @@ pub(crate) struct DeviceEntry<'a> {
 }
 
 impl DeviceEntry<'_> {
+    /// The setup class; 0 if no driver was ever installed.
+    pub(crate) fn class(&self) -> u128 {
+        self.data.ClassGuid.to_u128()
+    }
+
     /// The device instance id.
     pub(crate) fn instance_id(&self) -> io::Result<String> {
         let mut id = [0_u16; INSTANCE_ID_UNITS];
