@@ -1,5 +1,6 @@
-//! `simulate`: what each pod's container would get. Everything is the daemon's own code, except the
-//! kubelet, which is [`kubelet_double`], and the host, which does not change.
+//! `simulate`: what each pod's container would get, and what the node object would say of the
+//! devices. Everything is the daemon's own code, except the kubelet, which is [`kubelet_double`],
+//! and the host, which does not change.
 
 mod explain;
 mod host;
@@ -22,6 +23,7 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
+use devices::report::{NodeReport, Progress, devices_healthy, devices_ready};
 use devices::{Catalog, Device, DeviceSet, Health, ListedDevice, ResourceName, SkipReason};
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
@@ -38,6 +40,8 @@ use crate::simulate::report::{Report, SimulatedPod};
     after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
                   be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
                   more devices than are left. With --log-level, also prints what the daemon would log. \
+                  With --verbose or --gfd-labels, also prints the labels and conditions of the node as \
+                  directx-feature-discovery sets them. \
                   Exit codes: 0, or 1 if a pod of --pod is refused.
 
 Examples:
@@ -49,6 +53,8 @@ Examples:
     directx-device-plugin simulate --gpu T4 --gpu A10
   See each file and variable of a pod:
     directx-device-plugin simulate --pod one=directx.microsoft.com/display:1 --verbose
+  See the labels and conditions of the node, with the labels of NVIDIA's GPU Feature Discovery:
+    directx-device-plugin simulate --gfd-labels
 
 docs/reference/inventory.md describes inventories, which can also be written by hand."
 )]
@@ -71,9 +77,13 @@ pub(crate) struct SimulateArguments {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
-    /// Also print what each pod's container gets: device entry, files and variables
+    /// Also print what each pod's container gets (device entry, files and variables), and the labels
+    /// and conditions of the node
     #[arg(long, short)]
     verbose: bool,
+    /// Also show the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
+    #[arg(long)]
+    gfd_labels: bool,
 }
 
 /// Without `--pod`, the most pods of a resource that request one device.
@@ -107,11 +117,23 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let Simulation { resources, pods, left_out } =
         runtime.block_on(simulate(&devices, &arguments.pods))?;
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
-    let notes = [host.notes.clone(), left_out, node_notes(&devices.set())].concat();
-    let hint = inventory_hint(&host.source, &devices.set());
-    let mut report = Report { host, resources, pods, notes, hint };
+    let node = NodeReport::of(&devices.set());
+    let conditions =
+        [devices_healthy(&node), devices_ready(&node, |name| progress(&resources, name))];
+    let mut report = Report {
+        notes: [host.notes.clone(), left_out, node_notes(&devices.set())].concat(),
+        hint: inventory_hint(&host.source, &devices.set()),
+        labels: devices::report::labels(&node, arguments.gfd_labels),
+        conditions,
+        host,
+        resources,
+        pods,
+    };
     match arguments.output {
-        OutputFormat::Text => print_report(&report.text(arguments.verbose))?,
+        OutputFormat::Text => {
+            let shows_node = arguments.verbose || arguments.gfd_labels;
+            print_report(&report.text(arguments.verbose, shows_node))?;
+        }
         OutputFormat::Json => {
             report.notes.splice(0..0, config.notices);
             command_line::print_json(&Document::of(&report))?;
@@ -218,6 +240,15 @@ async fn admit(
     kubelet.admit(pod).await
 }
 
+/// How far a resource is on its way to pods, with a node object that says what the kubelet has.
+fn progress(advertised: &[ResourceView], resource: &ResourceName) -> Progress {
+    match advertised.iter().find(|view| view.name == resource.as_str()) {
+        None => Progress::NotRegistered("the simulated kubelet has no list of it".to_owned()),
+        Some(view) if view.allocatable > 0 => Progress::Allocatable,
+        Some(_) => Progress::NotAllocatable,
+    }
+}
+
 fn node_notes(set: &DeviceSet) -> Vec<String> {
     let skipped = set.skipped.iter().map(|s| {
         let name = if s.description.is_empty() { "an adapter" } else { &s.description };
@@ -254,4 +285,23 @@ fn inventory_hint(source: &Source, set: &DeviceSet) -> Option<&'static str> {
          `pnp: {id: 'PCI\\VEN_10DE&DEV_1EB8\\1', locationPaths: ['PCIROOT(0)#PCI(1B00)']}`; \
          docs/reference/inventory.md describes every key",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_can_use_a_resource_once_the_kubelet_has_a_healthy_device_of_it() {
+        let resource: ResourceName = "directx.microsoft.com/display".parse().unwrap();
+        let advertised = |allocatable| ResourceView {
+            name: resource.to_string(),
+            capacity: 2,
+            allocatable,
+            devices: Vec::new(),
+        };
+        assert_eq!(progress(&[advertised(1)], &resource), Progress::Allocatable);
+        assert_eq!(progress(&[advertised(0)], &resource), Progress::NotAllocatable);
+        assert!(matches!(progress(&[], &resource), Progress::NotRegistered(_)));
+    }
 }

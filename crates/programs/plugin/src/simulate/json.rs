@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use device_plugin::v1beta1::Device;
 use devices::HostSnapshot;
+use devices::report;
+use devices::report::Labels;
 use kubelet_double::ContainerView;
 use serde::Serialize;
 
@@ -17,6 +19,8 @@ pub(crate) struct Document<'a> {
     host: Host<'a>,
     resources: Vec<Resource<'a>>,
     pods: Vec<Pod<'a>>,
+    labels: &'a Labels,
+    conditions: Vec<Condition<'a>>,
     notes: &'a [String],
 }
 
@@ -95,6 +99,16 @@ struct MountEntry<'a> {
     read_only: bool,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: String,
+    reason: &'static str,
+    message: &'a str,
+}
+
 impl<'a> Document<'a> {
     pub(crate) fn of(report: &'a Report) -> Document<'a> {
         let HostSnapshot { host, adapters, .. } = &report.host.snapshot;
@@ -122,6 +136,8 @@ impl<'a> Document<'a> {
             },
             resources: resources.collect(),
             pods: report.pods.iter().map(Pod::of).collect(),
+            labels: &report.labels,
+            conditions: report.conditions.iter().map(Condition::of).collect(),
             notes: &report.notes,
         }
     }
@@ -166,6 +182,17 @@ impl<'a> Container<'a> {
             envs: view.envs.clone(),
             annotations: view.annotations.clone(),
             cdi_devices: &view.cdi_devices,
+        }
+    }
+}
+
+impl<'a> Condition<'a> {
+    fn of(condition: &'a report::Condition) -> Condition<'a> {
+        Condition {
+            kind: condition.kind.name(),
+            status: condition.status.to_string(),
+            reason: condition.reason,
+            message: &condition.message,
         }
     }
 }

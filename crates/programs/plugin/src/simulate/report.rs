@@ -4,6 +4,7 @@ use command_line::verdict::{BAD, GOOD, WARNING};
 use device_plugin::v1beta1::Mount;
 use devices::Platform;
 use devices::printable::printable;
+use devices::report::{Condition, Labels};
 use kubelet_double::{ContainerView, ResourceView};
 
 use crate::simulate::explain::{Explanation, Note};
@@ -16,6 +17,10 @@ pub(crate) struct Report {
     pub(crate) resources: Vec<ResourceView>,
     /// What each pod would get.
     pub(crate) pods: Vec<SimulatedPod>,
+    /// The labels of the node.
+    pub(crate) labels: Labels,
+    /// The conditions of the node, before any pod is admitted.
+    pub(crate) conditions: [Condition; 2],
     pub(crate) notes: Vec<String>,
     /// What to do about the notes. Only in the text.
     pub(crate) hint: Option<&'static str>,
@@ -43,7 +48,8 @@ impl SimulatedPod {
 const SIMILAR_LINES: usize = 10;
 
 impl Report {
-    pub(crate) fn text(&self, verbose: bool) -> String {
+    /// With `shows_node`, the text has the labels and conditions of the node.
+    pub(crate) fn text(&self, verbose: bool, shows_node: bool) -> String {
         let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
         let mut lines = vec![self.host_line()];
         for ResourceView { name, capacity, allocatable, devices } in &self.resources {
@@ -64,6 +70,10 @@ impl Report {
                 lines.extend(pod.lines());
             }
         }
+        if shows_node {
+            lines.push(String::new());
+            lines.extend(self.node_lines());
+        }
         if !self.notes.is_empty() {
             lines.push(String::new());
         }
@@ -72,7 +82,8 @@ impl Report {
         lines.extend(self.hint.map(|hint| format!("hint: {hint}")));
         if !verbose && self.pods.iter().any(|pod| pod.outcome.is_ok()) {
             lines.push(String::new());
-            let what = "--verbose shows each pod's device entry, files and variables";
+            let what = "--verbose shows each pod's device entry, files and variables, and the \
+                        node's labels and conditions";
             lines.push(what.to_owned());
         }
         lines.join("\n") + "\n"
@@ -110,6 +121,19 @@ impl Report {
             if sources.contains(',') && !lines.contains(&line) {
                 lines.push(line);
             }
+        }
+        lines
+    }
+
+    /// What the node object says of the devices.
+    fn node_lines(&self) -> Vec<String> {
+        let mut lines = vec!["labels of the node".to_owned()];
+        lines.extend(self.labels.iter().map(|(name, value)| format!("  {name}={value}")));
+        lines.push("conditions of the node".to_owned());
+        for Condition { kind, status, reason, message } in &self.conditions {
+            let state = format!("{}={status}", kind.name());
+            // The longest one is `DirectXDevicesHealthy=Unknown`.
+            lines.push(format!("  {state:<29}  {reason}: {}", printable(message)));
         }
         lines
     }

@@ -55,6 +55,11 @@ adapters:
     files: ["f{FILE_NAME}"]
     copyToVm:
       CopyToVmOverwrite: {{v: ["f{FILE_NAME}", "t{FILE_NAME}.dll"]}}
+- luid: 4
+  attributes: [d3d12-graphics, d3d12-core-compute]
+  hardware: true
+  hardwareId: {{vendor: 0x10DE, device: 1}}
+  pnp: {{id: "PCI\\Z{HOSTILE}", description: "U{HOSTILE}", problemCode: 43, locationPaths: [M]}}
 "#
     );
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -91,6 +96,18 @@ fn a_simulation_prints_the_names_of_mounted_files() {
     let (_, out, err) = outcome(&run.output().unwrap());
     let file = r"\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}";
     assert!(out.contains(&format!(r"f{file} -> C:\Windows\System32\t{file}.dll")), "{out} {err}");
+}
+
+/// The message of a condition contains the names of unhealthy devices.
+#[test]
+fn a_simulation_prints_conditions_without_control_characters() {
+    let inventory = inventory();
+    let mut run = program();
+    run.env("COLUMNS", "1000").args(["simulate", "--verbose", "--inventory"]).arg(inventory.path());
+    let (_, out, err) = outcome(&run.output().unwrap());
+    let condition = out.lines().find(|line| line.starts_with("  DirectXDevicesHealthy=False"));
+    assert!(condition.is_some_and(|line| line.contains(r"(U\u{1b}[31m")), "{out} {err}");
+    assert!(is_harmless(&out), "{out:?}");
 }
 
 #[test]

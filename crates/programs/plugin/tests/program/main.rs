@@ -16,5 +16,6 @@ mod published_record;
 mod reference;
 mod reload;
 mod shutdown_request;
+mod simulated_nodes;
 mod terminal_picture;
 mod two_daemons;

@@ -1,0 +1,144 @@
+//! The labels and conditions of a node that `simulate` shows.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Simulation, outcome, program, recorded};
+
+const T4: &str = "aws-t4-two.yaml";
+
+/// The labels of the host [`T4`].
+fn labels_of_t4() -> Value {
+    json!({
+        "directx.microsoft.com/count": "2",
+        "directx.microsoft.com/count.NVIDIA-Tesla-T4": "2",
+        "directx.microsoft.com/driver-model": "wddm",
+        "directx.microsoft.com/memory": "15360",
+        "directx.microsoft.com/product": "NVIDIA-Tesla-T4",
+        "directx.microsoft.com/replicas": "1",
+        "directx.microsoft.com/sharing-strategy": "none",
+        "directx.microsoft.com/vendor": "nvidia",
+        "directx.microsoft.com/windows-build": "10.0.20348.1547",
+    })
+}
+
+/// The conditions of a document, each with status, reason and message.
+fn conditions(document: &Value) -> Vec<String> {
+    let text = |condition: &Value, key: &str| condition[key].as_str().unwrap().to_owned();
+    let conditions = document["conditions"].as_array().unwrap().iter();
+    conditions
+        .map(|condition| {
+            ["type", "status", "reason", "message"].map(|key| text(condition, key)).join(" ")
+        })
+        .collect()
+}
+
+#[test]
+fn a_node_has_the_labels_of_its_devices_and_those_of_nvidia_on_request() {
+    let document = Simulation { host: T4, ..Default::default() }.run();
+    assert_eq!(document["labels"], labels_of_t4());
+    assert_eq!(
+        conditions(&document),
+        [
+            "DirectXDevicesHealthy True AllHealthy 2 of 2 devices are healthy",
+            "DirectXDevicesReady True DevicesReady pods can use directx.microsoft.com/display",
+        ]
+    );
+
+    let flags = &["--gfd-labels"];
+    let mut document = Simulation { host: T4, flags, ..Default::default() }.run();
+    let labels = document["labels"].as_object_mut().unwrap();
+    assert_eq!(labels["nvidia.com/gpu.count"], "2");
+    labels.retain(|name, _| !name.starts_with("nvidia.com/"));
+    assert_eq!(document["labels"], labels_of_t4());
+}
+
+#[test]
+fn the_labels_of_shared_devices_say_so() {
+    let config = "multitenancy: 4";
+    let document = Simulation { host: T4, config, ..Default::default() }.run();
+    let mut expected = labels_of_t4();
+    expected["directx.microsoft.com/replicas"] = "4".into();
+    expected["directx.microsoft.com/sharing-strategy"] = "time-slicing".into();
+    assert_eq!(document["labels"], expected);
+}
+
+#[test]
+fn a_node_without_devices_is_not_ready_and_nothing_is_known_of_their_health() {
+    // The driver model decides which devices are advertised.
+    let mcdm = &["--driver-model", "mcdm"][..];
+    for (host, flags) in [("generated/no-adapters.yaml", &[][..]), (T4, mcdm)] {
+        let document = Simulation { host, flags, ..Default::default() }.run();
+        assert_eq!(document["labels"]["directx.microsoft.com/count"], "0", "{host}");
+        assert_eq!(
+            conditions(&document),
+            [
+                "DirectXDevicesHealthy Unknown NoDevices no device is advertised",
+                "DirectXDevicesReady False NoHealthyDevices no device is advertised",
+            ],
+            "{host}"
+        );
+    }
+}
+
+#[test]
+fn an_unhealthy_device_is_named_and_pods_can_use_the_others() {
+    let host = "made-up-npu-beside-gpu.yaml";
+    let document = Simulation { host, ..Default::default() }.run();
+    assert_eq!(
+        conditions(&document),
+        [
+            "DirectXDevicesHealthy False UnhealthyDevices 1 of 2 devices are unhealthy: \
+             PCI\\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\\4&2283F625&0&0008 (NVIDIA GeForce RTX \
+             4090): Windows reports problem code 43",
+            "DirectXDevicesReady True DevicesReady pods can use directx.microsoft.com/compute",
+        ]
+    );
+}
+
+#[test]
+fn a_device_that_is_out_of_service_is_no_fault() {
+    let config = "cordonedDevices: ['PCIROOT(0)#PCI(1B00)']";
+    let document = Simulation { host: T4, config, ..Default::default() }.run();
+    assert_eq!(document["labels"], labels_of_t4(), "it is still advertised");
+    let [healthy, ready] = conditions(&document).try_into().unwrap();
+    let out_of_service =
+        "DirectXDevicesHealthy True CordonedDevices 1 of 2 devices are out of service: ";
+    assert!(healthy.starts_with(out_of_service), "{healthy}");
+    assert!(ready.starts_with("DirectXDevicesReady True DevicesReady "), "{ready}");
+
+    let config = "cordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCIROOT(0)#PCI(1C00)']";
+    let document = Simulation { host: T4, config, ..Default::default() }.run();
+    let ready = conditions(&document).pop().unwrap();
+    let expected = "DirectXDevicesReady False NoHealthyDevices no advertised device is healthy";
+    assert_eq!(ready, expected);
+}
+
+/// The text of a simulation of a host with an unhealthy device.
+fn text(flags: &[&str]) -> String {
+    let mut simulate = program();
+    simulate.env("COLUMNS", "1000").args(["simulate", "--inventory"]);
+    simulate.arg(recorded("made-up-npu-beside-gpu.yaml")).args(flags);
+    let (status, out, err) = outcome(&simulate.output().unwrap());
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    out
+}
+
+#[test]
+fn the_text_shows_labels_and_conditions_on_request_between_pods_and_notes() {
+    let short = text(&[]);
+    assert!(!short.contains("conditions of the node"), "{short}");
+    assert!(short.ends_with(", and the node's labels and conditions\n"), "{short}");
+
+    let requested = text(&["--gfd-labels"]);
+    let from = requested.find("\nlabels of the node\n").unwrap();
+    let to = requested.find("\n\nnote: ").unwrap();
+    insta::assert_snapshot!("labels-and-conditions-as-text", &requested[from..to]);
+    assert!(requested.find("\npod-2 ").unwrap() < from, "{requested}");
+
+    let verbose = text(&["--verbose"]);
+    let own_labels = requested[from..to].lines().filter(|line| !line.contains("nvidia.com/"));
+    let expected = own_labels.collect::<Vec<_>>().join("\n");
+    assert!(verbose.contains(&format!("{expected}\n\nnote: ")), "{verbose}");
+    let pod = verbose.find("\npod pod-2 requests ").unwrap();
+    assert!(pod < verbose.find(&expected).unwrap(), "{verbose}");
+}
