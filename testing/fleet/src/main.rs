@@ -14,11 +14,14 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
+use daemon::answering_daemons::{NodeListing, NodeState};
 use daemon::logging::{self, LogArguments, LogDestination};
 use devices::report::NodeReport;
 use devices::{Catalog, DeviceSet, Moment};
+use feature_discovery::Settings;
 #[cfg(unix)]
 use tokio::signal::unix;
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 /// Runs directx-feature-discovery for many nodes
@@ -128,7 +131,11 @@ impl Fleet {
 }
 
 fn start(client: Client, report: &NodeReport) -> JoinHandle<()> {
-    spawn_local(feature_discovery::report_unchanging_devices(client, report.clone()))
+    let listing = NodeListing::registered(report.clone(), 1);
+    let (_unchanging, states) = watch::channel(NodeState::Known(Box::new(listing)));
+    spawn_local(async {
+        feature_discovery::report(client, Settings::default(), states).await;
+    })
 }
 
 /// A client with the account of one node, as the program makes it.

@@ -32,7 +32,7 @@ func TestAccountMayOnlyChangeItsOwnNode(t *testing.T) {
 		{"its labels", patch(n.name, "", `{"metadata": {"labels": {"directx.microsoft.com/count": "2"}}}`)},
 		{"its taint", patch(n.name, "", `{"spec": {"taints": [{"key": "directx.microsoft.com/not-ready", "effect": "NoSchedule"}]}}`)},
 		{"a startup taint", patch(n.name, "", `{"spec": {"taints": [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/gpu", "effect": "NoSchedule"}]}}`)},
-		{"its condition", patch(n.name, "status", `{"status": {"conditions": [{"type": "DirectXDevicesHealthy", "status": "True"}]}}`)},
+		{"its conditions", patch(n.name, "status", `{"status": {"conditions": [{"type": "DirectXDevicesHealthy", "status": "True"}, {"type": "DirectXDevicesReady", "status": "True"}]}}`)},
 	} {
 		// The API server learns of a new policy, role or node within moments.
 		eventually(t, allowed.name, "", func() string { return text(allowed.do()) })
@@ -60,11 +60,13 @@ func TestAccountMayOnlyChangeItsOwnNode(t *testing.T) {
 			patch(n.name, "", `{"spec": {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}}`)},
 		{"cordoning", "only its own taints and startup taints",
 			patch(n.name, "", `{"spec": {"unschedulable": true}}`)},
-		{"the kubelet's condition", "only the condition DirectXDevicesHealthy",
+		{"the kubelet's condition", "only the conditions DirectXDevicesHealthy and DirectXDevicesReady",
 			patch(n.name, "status", `{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}`)},
-		{"capacity", "only the condition DirectXDevicesHealthy",
+		{"a condition with a similar name", "only the conditions DirectXDevicesHealthy and DirectXDevicesReady",
+			patch(n.name, "status", `{"status": {"conditions": [{"type": "DirectXDevicesReadyToo", "status": "True"}]}}`)},
+		{"capacity", "only the conditions DirectXDevicesHealthy and DirectXDevicesReady",
 			patch(n.name, "status", `{"status": {"capacity": {"directx.microsoft.com/display": "64"}}}`)},
-		{"the kubelet's port", "only the condition DirectXDevicesHealthy",
+		{"the kubelet's port", "only the conditions DirectXDevicesHealthy and DirectXDevicesReady",
 			patch(n.name, "status", `{"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}}}}`)},
 		{"deletion of its node", "cannot delete resource",
 			func() error { return client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}) }},

@@ -61,6 +61,28 @@ func TestWaitingPluginTakesOver(t *testing.T) {
 	}
 }
 
+// A plugin with another configuration, under which the same GPUs have another name, waits as well:
+// the kubelet would give a GPU to a pod of each resource.
+func TestPluginWithOtherNamesWaits(t *testing.T) {
+	const shared = display + ".shared"
+	nodeLog.start(t)
+	n := startNode(t)
+	first := startPlugin(t, onlyDisplay())
+	eventually(t, first, display, devices(2, 2), displayCount(n))
+	sharing := onlyDisplay()
+	sharing.config = writeConfig(t, "multitenancy: 4\nrenameShared: true")
+	second := startPlugin(t, sharing)
+	mustWait(t, second)
+	sharedCount := func() count { return n.count(shared) }
+	mustStay(t, shared, count{}, sharedCount, time.Second)
+	n.mustAdmit(podFor("pod", display, 1))
+
+	first.end(kill)
+	eventually(t, second, shared, devices(8, 8), sharedCount)
+	settle(t, display, devices(2, 0), displayCount(n), time.Second)
+	n.mustAdmit(podFor("shared", shared, 1))
+}
+
 // A plugin of another maker, which does not know the lock, registers the same resource before this
 // one does, and ends.
 func TestForeignPluginIsFirst(t *testing.T) {

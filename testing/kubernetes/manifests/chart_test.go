@@ -176,7 +176,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"equal ports", "metrics: {enabled: true, port: 9401}\nfeatureDiscovery: {enabled: true}",
 			"metrics.port and featureDiscovery.port are both 9401"},
 		{"an address that the probe cannot reach", "metrics: {enabled: true, address: 10.0.0.4}\nfeatureDiscovery: {enabled: true}",
-			"metrics.address is 10.0.0.4, where the liveness probe does not reach the feature discovery: use $(NODE_IP)"},
+			"metrics.address is 10.0.0.4, where the probes do not reach the feature discovery: use $(NODE_IP)"},
 		{"an IPv6 address without brackets", "metrics: {enabled: true, address: '::1'}",
 			`metrics.address is ::1, an IPv6 address without brackets: write "[::1]"`},
 		{"an address with a port", "metrics: {enabled: true, address: '10.0.0.4:9400'}", "at '/metrics/address'"},

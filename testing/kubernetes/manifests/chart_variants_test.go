@@ -121,9 +121,11 @@ var variants = []struct {
 			}
 			mustEqual(t, "DaemonSets", strings.Join(names, " "), "gpus-directx-device-plugin-a gpus-directx-device-plugin-b "+
 				"gpus-directx-device-plugin-discovery-a gpus-directx-device-plugin-discovery-b")
-			labels := printedLabels(t, discoveryOf(found), found.configMaps)
-			if !strings.Contains(labels, "directx.microsoft.com/replicas=4\n") {
-				t.Errorf("the labels are those of another configuration:\n%s", labels)
+			for i, plugin := range found.daemonSets[:2] {
+				discovery := found.daemonSets[i+2]
+				mustOnlyAskThePlugin(t, discovery)
+				labels := newContainer(t, plugin, found.configMaps).labels(discovery, npu)
+				mustEqual(t, "replicas", labels["directx.microsoft.com/replicas"], "4")
 			}
 		},
 	},
@@ -185,10 +187,6 @@ var variants = []struct {
 					return variable.Name == "NODE_IP" && variable.ValueFrom.FieldRef.FieldPath == "status.hostIP"
 				}) {
 					t.Errorf("%s has the variables %v", daemonSet.Name, container.Env)
-				}
-				// The kubelet then uses the address of the pod, which is the one of the node.
-				if probe := container.LivenessProbe.HTTPGet; probe != nil {
-					mustEqual(t, "probed address", probe.Host, "")
 				}
 			}
 		},
@@ -276,6 +274,18 @@ visibility: {enabled: true}
 				variables[variable.Name] = variable.Value
 			}
 			mustEqual(t, "address", variables["KUBERNETES_SERVICE_HOST"]+":"+variables["KUBERNETES_SERVICE_PORT"], "10.0.0.1:6443")
+		},
+	},
+	{
+		name: "variables and arguments of the plugin",
+		values: "featureDiscovery: {enabled: true}\nlinux: {enabled: true}\nextraArgs: [--pod-resources=x]\nlogFormat: json\nlogLevel: debug\n" +
+			"env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: '4'}]",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets[2:] {
+				mustOnlyAskThePlugin(t, daemonSet)
+				mustEqual(t, "arguments", strings.Join(daemonSet.Spec.Template.Spec.Containers[0].Args, " "),
+					"--log-format=json --log-level=debug --listen=127.0.0.1:9401")
+			}
 		},
 	},
 	{

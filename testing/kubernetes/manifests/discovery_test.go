@@ -2,9 +2,7 @@ package manifests
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,16 +29,12 @@ func TestFeatureDiscovery(t *testing.T) {
 			daemonSet := discoveryOf(found)
 			mustBeSafe(t, daemonSet)
 			mustBeRestricted(t, found)
-			labels := printedLabels(t, daemonSet, found.configMaps)
-			if !strings.Contains(labels, "directx.microsoft.com/product=NVIDIA-Tesla-T4\n") {
-				t.Errorf("the container prints %q", labels)
-			}
-			shared := strings.Contains(labels, "nvidia.com/gpu.product=Tesla-T4-SHARED\n")
-			if shared != (name == "chart") {
-				t.Errorf("the container does not use its options and its configuration: %q", labels)
-			}
+			mustOnlyAskThePlugin(t, daemonSet)
 		})
 	}
+	labels := newContainer(t, chart.daemonSets[0], chart.configMaps).labels(discoveryOf(chart), twoT4)
+	mustEqual(t, "product", labels["directx.microsoft.com/product"], "NVIDIA-Tesla-T4")
+	mustEqual(t, "NVIDIA's product", labels["nvidia.com/gpu.product"], "Tesla-T4-SHARED")
 	rules := func(found objects) []admissionv1.Validation { return found.account.policies[0].Spec.Validations }
 	if !reflect.DeepEqual(rules(manifest), rules(chart)) {
 		t.Error("the policies of the manifest and of the chart differ")
@@ -73,8 +67,8 @@ func TestFeatureDiscovery(t *testing.T) {
 		enabled + "\nmetrics: {enabled: true}": {"--listen=:9401", "metrics"},
 	} {
 		container := discoveryOf(mustRender(t, values)).Spec.Template.Spec.Containers[0]
-		if probe := container.LivenessProbe.HTTPGet; !slices.Contains(container.Args, expected[0]) || probe.Port.IntValue() != 9401 {
-			t.Errorf("the container has the arguments %q and the probe %v", container.Args, probe)
+		if !slices.Contains(container.Args, expected[0]) {
+			t.Errorf("the container has the arguments %q", container.Args)
 		}
 		mustEqual(t, "port", container.Ports[0].Name, expected[1])
 	}
@@ -186,41 +180,50 @@ func mustBeRestricted(t *testing.T, found objects) {
 	}
 }
 
-// printedLabels runs the container with `--print` on a recorded host.
-func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev1.ConfigMap) string {
+// mustOnlyAskThePlugin fails unless the feature discovery gets nothing but its own options, the name
+// of its node, the API server, and on Linux the folder with the plugin's sockets. The devices, the
+// configuration and its variables are those of the plugin.
+func mustOnlyAskThePlugin(t *testing.T, daemonSet *appsv1.DaemonSet) {
 	t.Helper()
 	pod := daemonSet.Spec.Template.Spec
-	spec := pod.Containers[0]
-	command, inventory := mountPoint+`\directx-feature-discovery.exe`, twoT4
+	container := pod.Containers[0]
+	command, folders := mountPoint+`\directx-feature-discovery.exe`, ""
 	if isLinux(daemonSet) {
-		command, inventory = "/directx-feature-discovery", wsl2
+		command, folders = "/directx-feature-discovery", "/var/lib/kubelet/device-plugins"
 	}
-	mustEqual(t, "command", strings.Join(spec.Command, " "), command)
-	root := t.TempDir()
-	for _, mount := range spec.VolumeMounts {
-		if mount.Name != "config" {
-			continue // a folder of the node
-		}
-		for path, text := range volumeFiles(t, pod, mount.Name, daemonSet.Namespace, configMaps) {
-			file := filepath.Join(root, filepath.FromSlash(mount.MountPath), path)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+	mustEqual(t, "command", strings.Join(container.Command, " "), command)
+	mounted := []string{}
+	for _, mount := range container.VolumeMounts {
+		mounted = append(mounted, mount.MountPath)
+	}
+	mustEqual(t, "folders", strings.Join(mounted, " "), folders)
+	for _, variable := range container.Env {
+		if !slices.Contains([]string{"NODE_NAME", "NODE_IP", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}, variable.Name) {
+			t.Errorf("%s has the variable %s", daemonSet.Name, variable.Name)
 		}
 	}
-	arguments := []string{"--print", "--inventory", inventoryPath(inventory)}
-	for _, word := range spec.Args {
-		// Those that --print does not accept.
-		if !strings.HasPrefix(word, "--startup-taint=") && !strings.HasPrefix(word, "--listen=") {
-			arguments = append(arguments, (&container{root: root}).expand(word))
+	arguments := []string{}
+	for _, word := range container.Args {
+		option, _, _ := strings.Cut(word, "=")
+		if !slices.Contains([]string{"--log-format", "--log-level", "--gfd-labels", "--startup-taint", "--listen"}, option) {
+			t.Errorf("%s has the argument %s", daemonSet.Name, word)
 		}
+		// As the kubelet does.
+		arguments = append(arguments, strings.ReplaceAll(word, "$(NODE_IP)", "127.0.0.1"))
 	}
-	output, err := exec.Command(discovery, arguments...).Output()
-	if err != nil {
-		t.Fatalf("%q: %v", arguments, err)
+	help, err := exec.Command(discovery, append(arguments, "--help")...).CombinedOutput()
+	if err != nil || !strings.Contains(string(help), "Usage: directx-feature-discovery") {
+		t.Errorf("the program does not accept %q: %v\n%s", arguments, err, help)
 	}
-	return string(output)
+}
+
+// labels returns the labels that `simulate` predicts for a node with this plugin and this feature
+// discovery.
+func (c *container) labels(discovery *appsv1.DaemonSet, inventory string) map[string]string {
+	c.t.Helper()
+	options := []string{}
+	if slices.Contains(discovery.Spec.Template.Spec.Containers[0].Args, "--gfd-labels") {
+		options = append(options, "--gfd-labels")
+	}
+	return c.simulate(inventory, options...).Labels
 }

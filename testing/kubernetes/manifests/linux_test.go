@@ -17,8 +17,9 @@ func isLinux(daemonSet *appsv1.DaemonSet) bool {
 	return daemonSet.Spec.Template.Spec.OS.Name == corev1.Linux
 }
 
-// linuxFaults returns what is wrong with pods for Linux.
-func linuxFaults(pod corev1.PodSpec) []string {
+// linuxFaults returns what is wrong with pods for Linux. Those that discover features only open the
+// plugin's sockets.
+func linuxFaults(pod corev1.PodSpec, discovers bool) []string {
 	var found []string
 	must := func(condition bool, format string, arguments ...any) {
 		if !condition {
@@ -29,7 +30,14 @@ func linuxFaults(pod corev1.PodSpec) []string {
 	context := container.SecurityContext
 	must(pod.NodeSelector["directx.microsoft.com/dxg"] == "true", "the pods run on nodes without /dev/dxg")
 	must(!pod.HostPID && !pod.HostIPC && pod.HostNetwork == (len(container.Ports) > 0), "the pods share more of the host than they need")
-	must(*context.Privileged && *context.RunAsUser == 0, "the pods cannot open /dev/dxg and the kubelet's sockets")
+	must(*context.RunAsUser == 0, "the pods cannot open the sockets of the kubelet and of the plugin")
+	if discovers {
+		unprivileged := context.Privileged == nil && context.AllowPrivilegeEscalation != nil && !*context.AllowPrivilegeEscalation &&
+			context.Capabilities != nil && slices.Equal(context.Capabilities.Drop, []corev1.Capability{"ALL"})
+		must(unprivileged, "the pods have more rights than they need")
+	} else {
+		must(context.Privileged != nil && *context.Privileged, "the pods cannot open /dev/dxg")
+	}
 	must(*context.ReadOnlyRootFilesystem, "the pods can write to their root")
 	for _, mount := range container.VolumeMounts {
 		writes := mount.Name == "device-plugins" || mount.Name == "cdi"
@@ -110,6 +118,7 @@ func TestUnsafeLinuxPodsAreFound(t *testing.T) {
 		{"        directx.microsoft.com/dxg: 'true'\n", "", "nodes without /dev/dxg"},
 		{"      containers:", "      hostPID: true\n      containers:", "share more of the host"},
 		{"privileged: true", "privileged: false", "cannot open /dev/dxg"},
+		{"runAsUser: 0", "runAsUser: 1", "cannot open the sockets"},
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "write to their root"},
 		{"mountPath: /usr/lib/wsl\n          readOnly: true", "mountPath: /usr/lib/wsl", "write to /usr/lib/wsl"},
 		{"mountPath: /usr/lib/wsl\n", "mountPath: /usr/lib/wsl\n          mountPropagation: HostToContainer\n", "shared mount"},
@@ -135,7 +144,7 @@ func TestKubeletDirectory(t *testing.T) {
 	const plugins = "/var/lib/k0s/kubelet/device-plugins"
 	for i, folders := range map[int]string{
 		1: plugins + " /var/lib/k0s/kubelet/pod-resources /usr/lib/wsl",
-		3: plugins + " /usr/lib/wsl",
+		3: plugins,
 	} {
 		mustBeSafe(t, found.daemonSets[i])
 		pod := found.daemonSets[i].Spec.Template.Spec
@@ -235,12 +244,34 @@ func TestLinuxDiscovery(t *testing.T) {
 		t.Error("the DaemonSets collide")
 	}
 	pod := linux.Spec.Template.Spec
-	mustEqual(t, "folders", paths(pod), "/var/lib/kubelet/device-plugins /usr/lib/wsl")
+	mustEqual(t, "folders", paths(pod), "/var/lib/kubelet/device-plugins")
 	mustEqual(t, "account", pod.ServiceAccountName, windows.Spec.Template.Spec.ServiceAccountName)
-	labels := printedLabels(t, linux, found.configMaps)
-	for _, label := range []string{"directx.microsoft.com/count=2", "nvidia.com/gpu.product=NVIDIA-GeForce-RTX-4060-Laptop-GPU-SHARED"} {
-		if !strings.Contains(labels, label+"\n") {
-			t.Errorf("the container prints %q", labels)
+	mustOnlyAskThePlugin(t, linux)
+	labels := newContainer(t, found.daemonSets[1], found.configMaps).labels(linux, wsl2)
+	mustEqual(t, "count", labels["directx.microsoft.com/count"], "2")
+	mustEqual(t, "product", labels["nvidia.com/gpu.product"], "NVIDIA-GeForce-RTX-4060-Laptop-GPU-SHARED")
+}
+
+// TestUnsafeDiscoveryIsFound shows that faults finds what it looks for in the pods that label nodes.
+func TestUnsafeDiscoveryIsFound(t *testing.T) {
+	valid, messages, err := render(t, "linux: {enabled: true}\nfeatureDiscovery: {enabled: true}")
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, messages)
+	}
+	for _, change := range []struct{ from, to, fault string }{
+		{"drop: [ALL]", "add: [NET_ADMIN]", "more rights than they need"},
+		{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "more rights than they need"},
+		{"path: /readyz", "path: /healthz", "no probes of its pages"},
+		{"host: 127.0.0.1", "host: 10.0.0.1", "no probes of its pages"},
+		{"host: 127.0.0.1", "scheme: HTTP", "no probes of its pages"},
+	} {
+		changed := strings.ReplaceAll(valid, change.from, change.to)
+		found, err := admit(changed)
+		if err != nil || changed == valid {
+			t.Fatalf("%q: %v", change.from, err)
+		}
+		if text := strings.Join(faults(found.daemonSets[3]), "\n"); !strings.Contains(text, change.fault) {
+			t.Errorf("%s: found %q", change.to, text)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	must(len(pod.Containers) == 1, "the pods have more than one container")
 
 	if isLinux(daemonSet) {
-		found = append(found, linuxFaults(pod)...)
+		found = append(found, linuxFaults(pod, discovers)...)
 	} else {
 		found = append(found, windowsFaults(pod)...)
 	}
@@ -52,6 +52,8 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(container.SecurityContext == nil || isLinux(daemonSet), "the container changes the security context of the pod")
 		hasProbes := container.ReadinessProbe != nil && container.ReadinessProbe.Exec != nil && container.LivenessProbe != nil && container.LivenessProbe.Exec != nil
 		must(hasProbes == isPlugin(daemonSet), "the container has no probes with commands, or needs none")
+		hasPages := isProbed(container, container.ReadinessProbe, "/readyz") && isProbed(container, container.LivenessProbe, "/healthz")
+		must(hasPages == discovers, "the container has no probes of its pages, or needs none")
 	}
 
 	update := daemonSet.Spec.UpdateStrategy
@@ -95,6 +97,21 @@ func isVisible(daemonSet *appsv1.DaemonSet) bool {
 // isPlugin reports whether the pods of a DaemonSet run the plugin.
 func isPlugin(daemonSet *appsv1.DaemonSet) bool {
 	return !isDiscovery(daemonSet) && !isVisible(daemonSet)
+}
+
+// isProbed reports whether a probe asks the container's port for this page, at the address that the
+// program listens on.
+func isProbed(container corev1.Container, probe *corev1.Probe, page string) bool {
+	if probe == nil || probe.HTTPGet == nil || len(container.Ports) != 1 {
+		return false
+	}
+	// Without a host, the kubelet uses the address of the pod, which is the one of the node.
+	host := "127.0.0.1"
+	if slices.ContainsFunc(container.Args, func(word string) bool { return strings.HasPrefix(word, "--listen=[$(NODE_IP)]:") }) {
+		host = ""
+	}
+	request := probe.HTTPGet
+	return request.Path == page && request.Port.IntVal == container.Ports[0].ContainerPort && request.Host == host
 }
 
 // containerFaults returns what is wrong with a container.

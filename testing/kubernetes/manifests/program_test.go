@@ -172,26 +172,35 @@ func (c *container) configuration() []string {
 	})
 }
 
-// capacity runs `simulate` with the container's configuration on a recorded host, and returns
-// the number of advertised devices of each resource.
-func (c *container) capacity(inventory string) map[string]int64 {
+// prediction is what `simulate` prints as JSON.
+type prediction struct {
+	Resources []struct {
+		Name     string `json:"name"`
+		Capacity int64  `json:"capacity"`
+	} `json:"resources"`
+	Labels map[string]string `json:"labels"`
+}
+
+// simulate runs `simulate` with the container's configuration on a recorded host.
+func (c *container) simulate(inventory string, options ...string) (found prediction) {
 	c.t.Helper()
 	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, c.configuration()...)
-	output, err := c.run(arguments...)
+	output, err := c.run(append(arguments, options...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var report struct {
-		Resources []struct {
-			Name     string `json:"name"`
-			Capacity int64  `json:"capacity"`
-		} `json:"resources"`
-	}
-	if err := json.Unmarshal(output, &report); err != nil {
+	if err := json.Unmarshal(output, &found); err != nil {
 		c.t.Fatalf("simulate printed no JSON: %v\n%s", err, output)
 	}
+	return found
+}
+
+// capacity returns the number of devices of each resource that the container advertises on a
+// recorded host.
+func (c *container) capacity(inventory string) map[string]int64 {
+	c.t.Helper()
 	capacity := map[string]int64{}
-	for _, resource := range report.Resources {
+	for _, resource := range c.simulate(inventory).Resources {
 		capacity[resource.Name] = resource.Capacity
 	}
 	return capacity

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +56,17 @@ func TestAlerts(t *testing.T) {
 		{"an unhealthy device whose pod ends", "DirectXDeviceUnhealthy", []string{
 			`directx_device_healthy{` + first + `,pod="a",reason="code 43"} 0 0 0 stale`, `directx_device_healthy{` + first + `,reason="code 10"} _x2 0x7`},
 			6 * time.Minute, `PCI\1 on n is unhealthy: code 10`},
+		{"a device that is taken out of service", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `} 1 1 stale`, `directx_device_healthy{` + first + `,reason="cordoned: taken out of service by the node's annotation"} _x2 0x10`},
+			10 * time.Minute, ""},
+		{"an unhealthy device beside one that is out of service", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `,reason="cordoned: taken out of service by cordonedDevices of the configuration"} 0x10`,
+			`directx_device_healthy{` + second + `,reason="code 43"} 0x10`},
+			6 * time.Minute, `PCI\2 on n is unhealthy: code 43`},
+		{"a device that returns to service unhealthy", "DirectXDeviceUnhealthy", []string{
+			`directx_device_healthy{` + first + `,reason="cordoned: taken out of service by the node's annotation"} 0x4 stale`,
+			`directx_device_healthy{` + first + `,reason="code 43"} _x5 0x10`},
+			12 * time.Minute, `PCI\1 on n is unhealthy: code 43`},
 		{"a device that disappears", "DirectXDeviceMissing", []string{
 			`directx_device_info{` + first + `} 1x4 stale`, `directx_device_info{` + second + `} 1x20`, `directx_device_plugin_build_info{` + lost + `} 1x20`},
 			12 * time.Minute, `PCI\1 on n is no longer reported. It was there in the last day`},
@@ -106,6 +120,33 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: %q, expected %q", example.alert, found, example.expected)
 			}
 		})
+	}
+}
+
+// The alert for unhealthy devices knows by the reason which ones are out of service. This is the reason that the
+// plugin writes.
+func TestReasonOfDevicesOutOfService(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "wddm.yaml")
+	if err := os.WriteFile(file, []byte("cordonedDevices: ['PCIROOT(0)#PCI(1B00)']"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	metrics := get(t, startDaemon(t, "--config", file))
+	reason := regexp.MustCompile(`directx_device_healthy\{.*reason="(.*?)".*\} 0`).FindSubmatch(metrics)
+	if reason == nil {
+		t.Fatalf("no device is out of service:\n%s", metrics)
+	}
+	groups, faults := rulefmt.ParseFile(alertFile)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	expression, err := parser.ParseExpr(groups.Groups[0].Rules[0].Expr.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, matcher := range parser.ExtractSelectors(expression)[0] {
+		if matcher.Name == "reason" && matcher.Matches(string(reason[1])) {
+			t.Errorf("the alert fires for %q", reason[1])
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ var listening = regexp.MustCompile(`serving /metrics.* address=(\S+)`)
 
 // startDaemon starts `serve` for a recorded host and returns the address of its metrics. It is killed
 // when the test ends.
-func startDaemon(t *testing.T) string {
+func startDaemon(t *testing.T, options ...string) string {
 	t.Helper()
 	directory := filepath.Join(t.TempDir(), "k")
 	if err := os.Mkdir(directory, 0o755); err != nil {
@@ -35,8 +35,9 @@ func startDaemon(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	daemon := exec.Command(program, "serve", "--driver-model", "wddm",
-		"--inventory", inventory, "--device-plugin-dir", directory, "--listen", "127.0.0.1:0")
+	arguments := []string{"serve", "--driver-model", "wddm",
+		"--inventory", inventory, "--device-plugin-dir", directory, "--listen", "127.0.0.1:0"}
+	daemon := exec.Command(program, append(arguments, options...)...)
 	log, err := daemon.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,25 +52,50 @@ func TestPanels(t *testing.T) {
 			"1.0"},
 	} {
 		t.Run(example.name, func(t *testing.T) {
-			engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: waitLimit})
-			query, err := engine.NewInstantQuery(t.Context(), load(t, example.series), nil, expression(t, example.panel), start.Add(12*time.Minute))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer query.Close()
-			vector, err := query.Exec(t.Context()).Vector()
-			if err != nil {
-				t.Fatal(err)
-			}
-			values := []string{}
-			for _, sample := range vector {
-				values = append(values, fmt.Sprintf("%.1f", sample.F))
-			}
-			if found := strings.Join(values, " "); found != example.expected {
+			if found := values(t, example.series, expression(t, example.panel), 12*time.Minute); found != example.expected {
 				t.Errorf("%s: %q, expected %q", example.panel, found, example.expected)
 			}
 		})
 	}
+}
+
+// The recording rule for the utilization has a value at Prometheus' default interval, also between two
+// scrapes.
+func TestRecordedUtilization(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/nvidia.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := regexp.MustCompile(`record: DCGM_FI_DEV_GPU_UTIL .*\n *expr: (.*)`).FindSubmatch(page)
+	if rule == nil {
+		t.Fatal("docs/nvidia.md has no rule for the utilization")
+	}
+	series := []string{`directx_device_engine_busy_seconds_total{` + firstDevice + `,engine="0",engine_type="3d"} 0+30x20`}
+	for _, after := range []time.Duration{12 * time.Minute, 12*time.Minute + 30*time.Second} {
+		if found := values(t, series, string(rule[1]), after); found != "50.0" {
+			t.Errorf("after %v: %q, expected 50.0", after, found)
+		}
+	}
+}
+
+// values evaluates an expression, and returns its values rounded to one decimal place.
+func values(t *testing.T, series []string, expression string, after time.Duration) string {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: waitLimit})
+	query, err := engine.NewInstantQuery(t.Context(), load(t, series), nil, expression, start.Add(after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer query.Close()
+	vector, err := query.Exec(t.Context()).Vector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := []string{}
+	for _, sample := range vector {
+		found = append(found, fmt.Sprintf("%.1f", sample.F))
+	}
+	return strings.Join(found, " ")
 }
 
 // expression returns the first expression of a panel, for all devices of the node n and the last ten minutes.

@@ -8,14 +8,21 @@ use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
+use std::time::Duration;
 
-use command_line::file_poll::{FilePoll, INTERVAL};
+use command_line::file_poll::INTERVAL;
 use device_plugin::unix_sockets::restrict_to_owner;
-use devices::DeviceName;
+use devices::{Cordons, DeviceName};
 use tokio::sync::watch;
 
 /// The folder of the device plugin directory, which only the owner may use.
 const FOLDER: &str = "directx";
+
+/// What to do about a file that cannot be read or trusted. While the file does not exist, no device
+/// is out of service, so deleting it is the last resort.
+pub const UNKNOWN_HINT: &str = "start directx-feature-discovery, which replaces the file; if its \
+                                log has an error, or you no longer use it, delete the folder of \
+                                the file";
 
 /// The file of the programs with this device plugin directory.
 #[must_use]
@@ -23,8 +30,12 @@ pub fn path_in(directory: &Path) -> PathBuf {
     directory.join(FOLDER).join("cordoned-devices")
 }
 
+/// How often to try again to read a file that cannot be read, and the pause before.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Makes the file name these devices, and returns whether that changed it. Without devices, there
-/// is no file. Nobody sees a part of it.
+/// is no file. Nobody sees a part of it. A file that cannot be read or trusted is replaced.
 ///
 /// # Errors
 /// The device plugin directory does not exist, the folder belongs to another account, or any error
@@ -34,7 +45,7 @@ pub fn write(path: &Path, devices: &[DeviceName]) -> io::Result<bool> {
     for device in devices {
         writeln!(text, "{device}")?;
     }
-    if empty_if_absent(config::read_bytes(path))? == text {
+    if empty_if_absent(read_trusted(path)).is_ok_and(|written| written == text) {
         return Ok(false);
     }
     let folder = path.parent().unwrap_or(path);
@@ -48,70 +59,90 @@ pub fn write(path: &Path, devices: &[DeviceName]) -> io::Result<bool> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => restrict_to_owner(folder)?,
     }
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(&text)?;
-    new.as_file().sync_all()?;
-    new.persist(path)?;
+    replace(path, &text)?;
     Ok(true)
 }
 
-/// The devices that the file names, now and after each change.
+/// Replaces the file in one step. Only one program writes it, so the new file always has the same
+/// name. A random name would be left over whenever that program is killed, and would make each
+/// error look new.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let replaced = write_durably(&new, text).and_then(|()| fs::rename(&new, path));
+    if replaced.is_err() {
+        // The next attempt would replace it. The error above is reported.
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
+fn write_durably(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+/// What is known of the devices that the file names, now and after each change.
 ///
 /// # Errors
 /// No thread can be started.
-pub(crate) fn follow(path: PathBuf) -> io::Result<watch::Receiver<Vec<DeviceName>>> {
-    let mut file = CordonFile::new(path);
-    let (send, devices) = watch::channel(file.changed().unwrap_or_default());
+pub(crate) fn follow(path: PathBuf) -> io::Result<watch::Receiver<Cordons>> {
+    let mut known = Cordons::default();
+    update(&mut known, settled(&path));
+    let (send, cordons) = watch::channel(known);
     std::thread::Builder::new().name("cordons".to_owned()).spawn(move || {
         while !send.is_closed() {
             sleep(INTERVAL);
-            if let Some(devices) = file.changed() {
-                send.send_replace(devices);
-            }
+            // It is always read: changed access rights do not change its size and times.
+            let now = settled(&path);
+            send.send_if_modified(|known| update(known, now));
         }
     })?;
-    Ok(devices)
+    Ok(cordons)
 }
 
-/// The devices that the file names now; none if it cannot be read.
+/// What is known of the devices that the file names, unless it cannot be read only at this moment:
+/// Windows refuses to open a file that is being replaced.
+fn settled(path: &Path) -> Cordons {
+    for _ in 0..ATTEMPTS {
+        if let known @ Cordons::Known(_) = devices_in(path) {
+            return known;
+        }
+        sleep(PAUSE);
+    }
+    devices_in(path)
+}
+
+/// Replaces what is `known`, and returns whether that changed it.
+fn update(known: &mut Cordons, now: Cordons) -> bool {
+    if *known == now {
+        return false;
+    }
+    match (&*known, &now) {
+        (_, Cordons::Unknown(reason)) => tracing::warn!(
+            reason,
+            hint = UNKNOWN_HINT,
+            "the cordoned devices are not known; every device is unhealthy"
+        ),
+        (Cordons::Unknown(_), Cordons::Known(_)) => {
+            tracing::info!("the cordoned devices are known again");
+        }
+        (Cordons::Known(_), Cordons::Known(_)) => {}
+    }
+    *known = now;
+    true
+}
+
+/// What is known of the devices that the file names. A file that does not exist names none.
 #[must_use]
-pub fn devices_in(path: PathBuf) -> Vec<DeviceName> {
-    CordonFile::new(path).changed().unwrap_or_default()
-}
-
-struct CordonFile {
-    path: PathBuf,
-    poll: FilePoll,
-    /// Whether to read it although it has not changed: the first time, and after an error. Changed
-    /// access rights do not change its size and times.
-    is_due: bool,
-    problem: Option<String>,
-}
-
-impl CordonFile {
-    fn new(path: PathBuf) -> CordonFile {
-        let poll = FilePoll::new(vec![path.clone()]);
-        CordonFile { path, poll, is_due: true, problem: None }
-    }
-
-    /// The devices, if the file may have changed and can be read. Otherwise the earlier ones stay.
-    fn changed(&mut self) -> Option<Vec<DeviceName>> {
-        if !self.poll.has_changed() && !self.is_due {
-            return None;
-        }
-        let result = empty_if_absent(read_trusted(&self.path));
-        self.is_due = result.is_err();
-        let problem = result.as_ref().err().map(ToString::to_string);
-        if let Some(error) = problem.as_ref().filter(|_| problem != self.problem) {
-            let file = self.path.display();
-            tracing::warn!(%file, error, "cannot read the cordoned devices; keeping the earlier ones");
-        }
-        self.problem = problem;
-        Some(DeviceName::list(&String::from_utf8_lossy(&result.ok()?)))
+pub fn devices_in(path: impl AsRef<Path>) -> Cordons {
+    let path = path.as_ref();
+    match empty_if_absent(read_trusted(path)) {
+        Ok(names) => Cordons::Known(DeviceName::list(&String::from_utf8_lossy(&names))),
+        Err(error) => Cordons::Unknown(format!("cannot read `{}`: {error}", path.display())),
     }
 }
 
-/// A file that does not exist names no device.
 fn empty_if_absent(read: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     match read {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -123,8 +154,8 @@ fn empty_if_absent(read: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
 /// ordinary users may create folders on its system drive.
 fn read_trusted(path: &Path) -> io::Result<Vec<u8>> {
     #[cfg(windows)]
-    if let Some((reason, fix)) = win32::directory_access::distrust(path)? {
-        return Err(io::Error::other(format!("{reason}; {fix}")));
+    if let Some(reason) = win32::directory_access::distrust_in_own_folder(path)? {
+        return Err(io::Error::other(reason));
     }
     config::read_bytes(path)
 }
@@ -147,16 +178,16 @@ mod tests {
         for devices in [&devices[..], &devices[..1]] {
             assert!(write(&path, devices).unwrap());
             assert!(!write(&path, devices).unwrap(), "nothing has changed");
-            assert_eq!(devices_in(path.clone()), devices);
+            assert_eq!(devices_in(&path).names(), devices);
         }
         #[cfg(unix)]
-        for (path, expected) in [(path.as_path(), 0o600), (path.parent().unwrap(), 0o700)] {
-            let permissions = path.metadata().unwrap().permissions();
-            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, expected);
+        {
+            let permissions = path.parent().unwrap().metadata().unwrap().permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o700);
         }
         assert!(write(&path, &[]).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert_eq!(devices_in(path), []);
+        assert_eq!(devices_in(&path), Cordons::default());
         let error = write(&path_in(Path::new("missing")), &devices).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
@@ -166,26 +197,83 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         fs::write(&path, b"first\r\n\n\xFFbad\nlast").unwrap();
-        assert_eq!(texts(&devices_in(path)), ["first", "last", "\u{FFFD}bad"]);
+        assert_eq!(texts(devices_in(&path).names()), ["first", "last", "\u{FFFD}bad"]);
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_changes_nothing_and_is_reported_once() {
+    fn a_file_that_cannot_be_read_names_unknown_devices_until_it_is_readable_and_is_reported_once()
+    {
         let log = Log::start();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         fs::write(&path, "first\n").unwrap();
-        let mut file = CordonFile::new(path.clone());
-        assert_eq!(file.changed().map(|devices| texts(&devices)), Some(vec!["first".to_owned()]));
-        assert_eq!(file.changed(), None);
+        let mut known = Cordons::default();
+        assert!(update(&mut known, devices_in(&path)));
+        assert_eq!(texts(known.names()), ["first"]);
+        assert!(!update(&mut known, devices_in(&path)));
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
+        assert!(update(&mut known, devices_in(&path)));
+        let reason = format!("cannot read `{}`: it is a directory, not a file", path.display());
+        assert_eq!(known, Cordons::Unknown(reason));
         for _ in 0..3 {
-            assert_eq!(file.changed(), None);
+            assert!(!update(&mut known, devices_in(&path)));
         }
         let text = log.text();
-        assert_eq!(text.matches("cannot read the cordoned devices").count(), 1, "{text}");
+        assert_eq!(text.matches("the cordoned devices are not known").count(), 1, "{text}");
         fs::remove_dir(&path).unwrap();
-        assert_eq!(file.changed(), Some(Vec::new()));
+        assert!(update(&mut known, devices_in(&path)));
+        assert_eq!(known, Cordons::default());
+        assert!(log.text().contains("the cordoned devices are known again"), "{}", log.text());
+    }
+
+    /// The feature discovery logs an error again only if its text is another one.
+    #[test]
+    fn equal_errors_have_equal_texts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path_in(directory.path());
+        fs::create_dir_all(path.join("not empty")).unwrap();
+        let errors = [0, 1].map(|_| write(&path, &DeviceName::list("first")).unwrap_err());
+        let [first, second] = errors.map(|error| error.to_string());
+        assert_eq!(first, second);
+        fs::remove_dir_all(&path).unwrap();
+        // A folder has the name of the new file.
+        fs::create_dir(path.with_extension("new")).unwrap();
+        let errors = [0, 1].map(|_| write(&path, &DeviceName::list("first")).unwrap_err());
+        let [first, second] = errors.map(|error| error.to_string());
+        assert_eq!(first, second);
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn a_file_that_others_may_change_is_not_trusted_until_it_is_written_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path_in(directory.path());
+        let devices = DeviceName::list("first");
+        write(&path, &devices).unwrap();
+        for changed in [path.as_path(), path.parent().unwrap()] {
+            let mut icacls = std::process::Command::new("icacls");
+            // Authenticated Users may modify it.
+            let granted = icacls.arg(changed).args(["/grant", "*S-1-5-11:M"]).status().unwrap();
+            assert!(granted.success());
+            let reason =
+                format!("Authenticated Users (S-1-5-11) may change `{}`", changed.display());
+            let unknown = format!("cannot read `{}`: {reason}", path.display());
+            assert_eq!(devices_in(&path), Cordons::Unknown(unknown));
+            assert!(write(&path, &devices).unwrap());
+            assert_eq!(devices_in(&path), Cordons::Known(devices.clone()));
+        }
+    }
+
+    #[test]
+    fn what_an_interrupted_write_has_left_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path_in(directory.path());
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(path.with_extension("new"), "a longer name than the new one").unwrap();
+        let devices = DeviceName::list("first");
+        assert!(write(&path, &devices).unwrap());
+        assert_eq!(devices_in(&path), Cordons::Known(devices));
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 }

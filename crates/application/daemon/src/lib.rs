@@ -22,5 +22,8 @@ pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
+mod temporary_file;
+#[cfg(feature = "test_host")]
+pub mod test_host;
 
 pub use error::{DaemonError, LauncherError};

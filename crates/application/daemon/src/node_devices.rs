@@ -17,15 +17,14 @@ use command_line::HostError;
 use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
-use devices::{
-    Catalog, DeviceName, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory,
-};
+use devices::{Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::DaemonError;
 use crate::cdi;
 use crate::configuration::ConfigReload;
+use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
 use crate::host::driver_resets::ResetReader;
@@ -54,7 +53,7 @@ pub struct NodeDevices {
     uuid_reader: GpuUuidReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
-    cordons: Option<watch::Receiver<Vec<DeviceName>>>,
+    cordons: Option<watch::Receiver<Cordons>>,
     holders: DeviceHolders,
     launcher: NodeLauncher,
     provides_cdi: bool,
@@ -233,7 +232,7 @@ impl NodeDevices {
         let resets = self.resets.at(self.now());
         let cordoned = match &mut self.cordons {
             Some(cordons) => cordons.borrow_and_update().clone(),
-            None => Vec::new(),
+            None => Cordons::default(),
         };
         self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
         self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
@@ -326,7 +325,10 @@ impl NodeDevices {
             )
         });
         let before = self.published.set();
-        let set = before.reviewed(held.as_ref(), self.now());
+        let reviewed = before.reviewed(held.as_ref(), self.now());
+        // A cordon may name a device that is dropped now.
+        let offer = self.catalog.offer(&self.snapshot);
+        let set = DeviceSet::next(Some(&reviewed), offer, self.now());
         self.publish_next(&before, set);
     }
 
@@ -399,7 +401,14 @@ impl NodeDevices {
             rejected_configuration: self.configuration.last_error(),
             ..PluginReport::new(pod_uid(), &set, self.published.pending())
         };
-        let notices = self.launcher.problem.iter().cloned().chain(cordoned);
+        let unknown = match &self.snapshot.cordoned {
+            Cordons::Unknown(reason) => Some(format!(
+                "the cordoned devices are not known: {reason}; hint: {}",
+                cordon_file::UNKNOWN_HINT
+            )),
+            Cordons::Known(_) => None,
+        };
+        let notices = self.launcher.problem.iter().cloned().chain(unknown).chain(cordoned);
         let document = report.with_notices(notices).document();
         self.served.send_if_modified(|served| {
             let changed = served.document != document;
@@ -416,10 +425,10 @@ impl NodeDevices {
     }
 }
 
-/// The next devices that are out of service.
+/// The next change of what is known of the devices that are out of service.
 async fn next_cordons(
-    cordons: &mut Option<watch::Receiver<Vec<DeviceName>>>,
-) -> Result<Vec<DeviceName>, DaemonError> {
+    cordons: &mut Option<watch::Receiver<Cordons>>,
+) -> Result<Cordons, DaemonError> {
     let Some(cordons) = cordons else { return std::future::pending().await };
     let changed = cordons.changed().await;
     changed.map_err(|_| DaemonError::Panic("follows the cordoned devices"))?;

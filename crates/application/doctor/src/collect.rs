@@ -17,9 +17,9 @@ use std::path::Path;
 
 use command_line::HostError;
 use config::{Config, ConfigError};
-use daemon::answering_daemons::Answers;
-use daemon::{DaemonError, event_loop};
-use devices::{HostFacts, HostSnapshot};
+use daemon::answering_daemons::{Answers, NodeState};
+use daemon::{DaemonError, cordon_file, event_loop};
+use devices::{Cordons, DXG_FOLDERS, HostFacts, HostSnapshot, Platform};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -39,6 +39,8 @@ pub(crate) struct NodeFacts {
     pub(crate) unread: Option<HostError>,
     /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
+    /// The folders with libraries that this Linux node lacks; empty for an inventory.
+    pub(crate) missing_folders: Vec<&'static str>,
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
@@ -56,13 +58,14 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     };
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
+    let missing_folders = missing_folders(&snapshot.host);
     let configuration = request.configuration();
     let path = request.directory(configuration.as_ref().ok());
     let plugin = path.as_deref().map(plugin_in).transpose()?;
     let directory = match path {
         Some(path) => {
-            snapshot.cordoned =
-                daemon::cordon_file::devices_in(daemon::cordon_file::path_in(&path));
+            let read = cordon_file::devices_in(cordon_file::path_in(&path));
+            snapshot.cordoned = cordons(read, plugin.as_ref());
             device_plugin_dir::inspect(&path)?
         }
         None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET]
@@ -73,6 +76,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
         snapshot,
         unread,
         missing_launcher_files,
+        missing_folders,
         image,
         directory,
         plugin,
@@ -85,6 +89,15 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
 fn plugin_in(directory: &Path) -> Result<Answers, DaemonError> {
     let answers = event_loop::build()?.block_on(Answers::ask(directory, &[]));
     Ok(answers.unwrap_or_default())
+}
+
+/// The devices that are out of service, as they were `read`. If a plugin runs, it reports itself
+/// whether it can read them, and it may be able to where this account is not.
+fn cordons(read: Cordons, plugin: Option<&Answers>) -> Cordons {
+    match plugin.map(Answers::node_state) {
+        Some(NodeState::Known(_)) => Cordons::Known(read.names().to_vec()),
+        _ => read,
+    }
 }
 
 /// This machine, and why its adapters cannot be read.
@@ -108,7 +121,7 @@ fn host_facts() -> HostFacts {
 
 #[cfg(not(windows))]
 fn host_facts() -> HostFacts {
-    HostFacts { platform: devices::Platform::LinuxDxg, ..HostFacts::default() }
+    HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() }
 }
 
 /// The files that the best of the folders with `directx-visible` lacks.
@@ -116,4 +129,30 @@ fn missing_launcher_files() -> Vec<&'static str> {
     let folders = command_line::launcher_sources().into_iter();
     let missing = folders.map(|folder| command_line::missing_launcher_files(&folder));
     missing.min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// The folders with libraries that a plugin on this Linux machine would mount and that do not exist.
+fn missing_folders(host: &HostFacts) -> Vec<&'static str> {
+    if !host.is_this_machine || host.platform != Platform::LinuxDxg {
+        return Vec::new();
+    }
+    DXG_FOLDERS.into_iter().filter(|folder| !Path::new(folder).exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::tests::healthy;
+
+    #[test]
+    fn a_plugin_that_runs_reports_itself_that_it_does_not_know_the_cordons() {
+        let unknown = Cordons::Unknown("cannot read `x`".to_owned());
+        for plugin in [None, Some(Answers::default())] {
+            assert_eq!(cordons(unknown.clone(), plugin.as_ref()), unknown);
+        }
+        let running = healthy().plugin;
+        assert_eq!(cordons(unknown, running.as_ref()), Cordons::default());
+        let known = Cordons::Known(devices::DeviceName::list("PCIROOT(0)"));
+        assert_eq!(cordons(known.clone(), running.as_ref()), known);
+    }
 }

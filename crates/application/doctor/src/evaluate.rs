@@ -26,7 +26,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         Platform::LinuxDxg => host::linux(host),
         Platform::Windows => vec![
             host::windows(host),
-            host::hcs(host, node.hcs_failure.as_ref()),
+            host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
             host::image(host, facts.image),
             software::containerd(node.containerd.as_ref()),
             software::kubelet(node.kubelet.as_ref()),
@@ -44,7 +44,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));
         checks.extend(resources::advertised(facts));
-        checks.push(hardware::visibility(&devices, &facts.snapshot));
+        checks.push(hardware::visibility(&devices, facts));
     }
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));

@@ -25,17 +25,17 @@ pub use plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, d
 pub use plan::environment_hints::visible_devices_variable;
 pub use plan::launcher::{LAUNCHER_FILES, LauncherProblem, launcher_root};
 pub use plan::mounts::{
-    FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
-    NOT_APPLIED_HINT, NoMountsReason,
+    FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, LeftOut, MountCandidate, MountOrigin, MountOutcome,
+    MountPlan, NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use plan::preferred_allocation::preferred_allocation;
-pub use plan::{DeviceGrant, Plan, PlanError, contents, plan, takes_location_paths};
+pub use plan::{DeviceGrant, Plan, PlanError, SingleDevice, contents, plan, single_device};
 pub use read::adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
 };
 pub use read::copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
-pub use read::cordon::{CORDON_ANNOTATION, Cordon, CordonSource, DeviceName};
+pub use read::cordon::{CORDON_ANNOTATION, Cordon, CordonSource, Cordons, DeviceName};
 pub use read::driver_date::DriverDate;
 pub use read::driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
 pub use read::host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::select::selection::{check_scope, select, supported};
 use crate::text::case_folding::fold_case;
 use crate::{
-    Cordon, CordonSource, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
+    Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
     HostSnapshot, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
     Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
 };
@@ -33,6 +33,8 @@ pub struct ResourceSpec {
     pub visibility: Visibility,
     /// Where the resource comes from.
     pub origin: ResourceOrigin,
+    /// The driver models whose devices it can have, each once.
+    pub models: Vec<DriverModel>,
 }
 
 /// Where a resource comes from.
@@ -109,13 +111,20 @@ impl Catalog {
         catalog
     }
 
-    /// The index of the resource with the name of `spec`, which is added if it is new.
+    /// The index of the resource with the name of `spec`, which is added if it is new. A known one
+    /// can also have the devices of `spec`.
     fn add(&mut self, spec: ResourceSpec) -> usize {
-        let known = self.resources.iter().position(|known| known.name == spec.name);
-        known.unwrap_or_else(|| {
+        let Some(index) = self.resources.iter().position(|known| known.name == spec.name) else {
             self.resources.push(Arc::new(spec));
-            self.resources.len() - 1
-        })
+            return self.resources.len() - 1;
+        };
+        let known = Arc::make_mut(&mut self.resources[index]);
+        for model in spec.models {
+            if !known.models.contains(&model) {
+                known.models.push(model);
+            }
+        }
+        index
     }
 
     /// The resources to register.
@@ -181,7 +190,7 @@ impl Catalog {
         let configured = self.models.iter().flat_map(|model| &model.policy.cordoned);
         let mut cordons: Vec<Cordon> = configured
             .map(|device| Cordon { device: device.clone(), source: CordonSource::Configuration })
-            .chain(snapshot.cordoned.iter().map(|device| Cordon {
+            .chain(snapshot.cordoned.names().iter().map(|device| Cordon {
                 device: device.clone(),
                 source: CordonSource::NodeAnnotation,
             }))
@@ -258,7 +267,8 @@ fn check_location_path(
 }
 
 /// The health of a device of this policy. The cordon of a device that has a problem is its reason:
-/// an administrator already takes care of it.
+/// an administrator already takes care of it. If the cordons are not known, each device may have
+/// one, so a device without another problem is unhealthy for this reason.
 fn health(
     device: &Device,
     policy: &ModelPolicy,
@@ -274,6 +284,9 @@ fn health(
         {
             Health::Unhealthy(UnhealthyReason::Resets)
         }
+        _ if device.health.is_healthy() && matches!(snapshot.cordoned, Cordons::Unknown(_)) => {
+            Health::Unhealthy(UnhealthyReason::CordonsUnknown)
+        }
         _ => device.health,
     }
 }
@@ -288,6 +301,7 @@ impl ModelPolicy {
             removal_grace: self.removal_grace,
             visibility: self.container.visibility,
             origin: ResourceOrigin::Model(self.model),
+            models: vec![self.model],
         }
     }
 }

@@ -163,10 +163,29 @@ pub fn contents<'a>(
     Ok(Request::read(resource, ids)?.contents(host, exists, &mut Vec::new()))
 }
 
+/// How a container on a Windows host gets one device of a driver model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SingleDevice {
+    /// Only this device, by its location path.
+    LocationPath,
+    /// Every device of the class.
+    Class(DeviceClass),
+    /// Not at all: the build cannot assign the device, and no class contains it.
+    Refused,
+}
+
+/// How a container on a host with this build gets one device of the driver model of `policy`.
+#[must_use]
+pub fn single_device(policy: &ModelPolicy, build: Option<HostBuild>) -> SingleDevice {
+    if policy.model != DriverModel::Legacy && takes_location_paths(build) {
+        return SingleDevice::LocationPath;
+    }
+    class(policy).map_or(SingleDevice::Refused, SingleDevice::Class)
+}
+
 /// Whether this Windows build supports `vpci-location-path`. An unknown one counts as
 /// supporting it, because every supported Windows except Server 2019 does.
-#[must_use]
-pub fn takes_location_paths(build: Option<HostBuild>) -> bool {
+fn takes_location_paths(build: Option<HostBuild>) -> bool {
     build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
 }
 
@@ -238,8 +257,7 @@ impl<'r> Request<'r> {
             contents.envs.append(&mut envs);
             return contents;
         }
-        let mut mounts =
-            if legacy { MountPlan::default() } else { resolve(&self.entries, host, exists) };
+        let mut mounts = resolve(&self.entries, host, exists);
         if self.resource.visibility == Visibility::Launcher {
             let excluded: Vec<_> =
                 self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
@@ -275,7 +293,7 @@ fn grant(
     }
     if let [entry] = entries {
         let device = &entry.device;
-        if takes_location_paths(host.build) {
+        if single_device(&entry.policy, host.build) == SingleDevice::LocationPath {
             let path = device.location_path.clone().map(DeviceGrant::Location);
             return path.ok_or_else(|| PlanError::NoLocationPath(device.id.clone()));
         }

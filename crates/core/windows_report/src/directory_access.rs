@@ -242,8 +242,7 @@ pub fn distrust_of(
         for (level, &ancestor) in ancestors.iter().enumerate().rev() {
             let found = match entry(ancestor) {
                 Err(error) if level > 0 || error.kind() != io::ErrorKind::NotFound => {
-                    let what = format!("cannot find out who may change `{}`", ancestor.display());
-                    return Err(io::Error::other(format!("{what}: {error}")));
+                    return Err(unknown_writers(ancestor, &error));
                 }
                 found => found?,
             };
@@ -259,6 +258,43 @@ pub fn distrust_of(
         return Ok(None);
     }
     Err(io::Error::other(format!("`{}` leads through too many links", file.display())))
+}
+
+/// Why a file must not decide what this process does, if it is in a folder of this program: the
+/// file or the folder is a link, or another account than `own`, SYSTEM and Administrators may
+/// change or replace it.
+///
+/// What is above the folder is not checked. It belongs to other programs, which control this
+/// program anyway: on images of Azure, every account may rename `C:\var`, with the kubelet's files.
+///
+/// # Errors
+/// `NotFound` if the file does not exist.
+pub fn distrust_in_own_folder(
+    file: &Path,
+    own: Option<&Sid>,
+    entry: impl Fn(&Path) -> io::Result<Entry>,
+) -> io::Result<Option<String>> {
+    // The folder comes last: if the file does not exist, its rights do not matter. Both may be
+    // removed in between.
+    for (level, path) in file.ancestors().take(2).enumerate() {
+        let found = match entry(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(unknown_writers(path, &error));
+            }
+            found => found?,
+        };
+        if found.target.is_some() {
+            return Ok(Some(format!("`{}` is a link", path.display())));
+        }
+        if let Some((reason, _)) = distrust_of_entry(path, level, own, &found) {
+            return Ok(Some(reason));
+        }
+    }
+    Ok(None)
+}
+
+fn unknown_writers(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::other(format!("cannot find out who may change `{}`: {error}", path.display()))
 }
 
 /// The reason and the fix, if a file this many levels below an entry must not be trusted.

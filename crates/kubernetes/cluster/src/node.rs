@@ -166,7 +166,8 @@ impl Client {
             steps.push(json!({"op": "test", "path": format!("{path}/key"), "value": key}));
             steps.push(json!({"op": "remove", "path": path}));
         }
-        let steps = serde_json::from_value(steps.into()).expect("tests and removals");
+        let steps = serde_json::from_value(steps.into())
+            .map_err(|error| self.failure("remove the taint", kube::Error::SerdeError(error)))?;
         let params = PatchParams { force: false, ..self.apply() };
         let patch = Patch::Json::<Node>(steps);
         let nodes = self.nodes();

@@ -77,6 +77,13 @@ pub(crate) fn is_prefix(prefix: &str) -> bool {
     !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
+/// Whether a lock that a resource needs can have this name. It is never the name of a resource, nor
+/// is the name of its file, in which `_` replaces the `/` of a resource.
+pub(crate) fn is_lock_name(name: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
+    !name.is_empty() && name.bytes().all(is_allowed)
+}
+
 /// The name of a socket.
 pub(crate) fn socket_name(prefix: &str, milliseconds: u64) -> String {
     format!("{prefix}-{milliseconds}{EXTENSION}")
@@ -126,6 +133,14 @@ mod tests {
         assert_ne!(default_socket_prefix(&a), default_socket_prefix(&b));
         assert_eq!(default_socket_prefix(&a).len(), NAME_LENGTH + 9);
         assert!(!has_prefix("gpu", socket_name(&default_socket_prefix("a.com/gpu"), 12).as_ref()));
+    }
+
+    #[test]
+    fn a_lock_never_has_the_file_of_a_resource() {
+        assert!(is_lock_name("acme-gpus.v2"));
+        for bad in ["", "a.com/gpu", "a.com_gpu", "Acme", "..\\gpus", "g p"] {
+            assert!(!is_lock_name(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What all resources of a daemon share, and the sockets that they bind.
+//! What all resources of a daemon share: its locks, and the sockets that they bind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::names::socket_name;
 use crate::readiness::Readiness;
-use crate::transport::{Identity, Transport};
+use crate::transport::{Identity, Lock, Transport};
 
 /// What all resources of a daemon share.
 pub(crate) struct Node<T: Transport> {
@@ -22,6 +22,10 @@ pub(crate) struct Node<T: Transport> {
     pub(crate) readiness: watch::Sender<Readiness>,
     /// A random number of this daemon.
     pub(crate) instance: u64,
+    /// The locks that resources need in addition to those of their names. They stay until the
+    /// daemon ends: a change of the configuration must not let another daemon advertise devices
+    /// that this one still advertises or may advertise again.
+    locks: Mutex<BTreeMap<String, T::Lock>>,
     sockets: Mutex<OwnSockets>,
 }
 
@@ -45,8 +49,32 @@ impl<T: Transport> Node<T> {
             directory,
             readiness,
             instance: fastrand::u64(1..),
+            locks: Mutex::default(),
             sockets: Mutex::default(),
         }
+    }
+
+    /// Takes the locks `names`, unless the daemon has them: all of them or, if one of them cannot be
+    /// taken, none. So a daemon that waits for one lock does not keep the others from a daemon that
+    /// could use them.
+    ///
+    /// # Errors
+    /// See [`Transport::lock`].
+    pub(crate) fn take_locks(&self, names: &[String]) -> io::Result<()> {
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = BTreeMap::new();
+        for name in names {
+            if taken.contains_key(name) || locks.get(name).is_some_and(Lock::is_held) {
+                continue;
+            }
+            if locks.remove(name).is_some() {
+                tracing::warn!(lock = name, "the lock was removed; taking it again");
+            }
+            taken.insert(name.clone(), self.transport.lock(&self.directory, name)?);
+        }
+        locks.append(&mut taken);
+        Ok(())
     }
 
     /// A path that this daemon has not used before.

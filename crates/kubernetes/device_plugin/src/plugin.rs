@@ -72,7 +72,7 @@ impl<T: Transport, F: Future<Output = ()>> DevicePlugin<T, F> {
     ///
     /// # Errors
     /// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
-    /// not an error, and neither is another daemon with the same resource. The registration is
+    /// not an error, and neither is another daemon that has a lock. The registration is
     /// retried without a time limit.
     ///
     /// # Panics

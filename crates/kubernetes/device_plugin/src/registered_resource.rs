@@ -9,7 +9,7 @@
 //! - From 1.37 on, the kubelet refuses a socket that is still connected. So a socket that may
 //!   have been registered is never registered again.
 //!
-//! Only the daemon that has the lock of the resource registers it.
+//! Only the daemon that has the locks of the resource registers it.
 
 mod checks;
 pub(crate) mod reason;
@@ -40,11 +40,11 @@ use crate::status::Phase;
 use crate::text::{error_chain, printable};
 use crate::transport::{Identity, Transport};
 
-/// How often the sockets and the lock are checked while the resource is registered. No
+/// How often the sockets and the locks are checked while the resource is registered. No
 /// notification for a deleted file works the same way on all operating systems.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the sockets and the lock are checked while the resource is not registered. At this
+/// How often the sockets and the locks are checked while the resource is not registered. At this
 /// interval, the resource is registered within 0.3 seconds after a kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -92,6 +92,7 @@ struct RegisteredResource<T: Transport> {
     resource: Arc<dyn Resource>,
     /// The state of the registration, which is published after each change.
     state: ResourceReadiness,
+    /// The lock of the resource's name. The resource has it only with all other locks that it needs.
     lock: Option<T::Lock>,
     socket: Option<Socket<T>>,
     /// The servers of the socket, and of earlier sockets whose connections have not ended yet.
@@ -105,7 +106,7 @@ struct RegisteredResource<T: Transport> {
     kubelet_may_hold_stream: bool,
     /// When the kubelet that was sent the last `Register` call may be sent another one.
     retry_at: Instant,
-    /// When the kubelet has handled the end of another daemon that served the resource. No
+    /// When the kubelet has handled the end of another daemon that had a lock of the resource. No
     /// kubelet is sent a `Register` call before.
     handover_ends: Instant,
     delays: ExponentialBackoff,

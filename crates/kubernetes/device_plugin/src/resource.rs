@@ -36,6 +36,18 @@ pub trait Resource: Send + Sync + 'static {
         default_socket_prefix(self.name()).into()
     }
 
+    /// The locks that this resource needs in addition to the lock of its name, such as
+    /// `acme-gpus`. A plugin names a lock for devices that several of its daemons can advertise
+    /// under different resource names: the name of a resource excludes only daemons that use it.
+    /// The resource waits until its daemon has all of them.
+    ///
+    /// A daemon takes a lock once for all its resources, and keeps it until it ends, also when it
+    /// no longer has a resource that needs it. A name may contain lower-case letters, digits, `-`
+    /// and `.`. Must not change.
+    fn locks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The current device list and its changes. It has one writer and any number of readers.
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>>;
 

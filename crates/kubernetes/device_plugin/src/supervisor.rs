@@ -13,7 +13,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::names::{is_extended_resource_name, is_prefix, socket_name};
+use crate::names::{is_extended_resource_name, is_lock_name, is_prefix, socket_name};
 use crate::node::Node;
 use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registered_resource::keep_registered;
@@ -72,6 +72,9 @@ impl Served {
             if !is_prefix(&prefix) {
                 return Err(RunError::InvalidSocketPrefix(prefix.into_owned()));
             }
+            if let Some(lock) = resource.locks().into_iter().find(|lock| !is_lock_name(lock)) {
+                return Err(RunError::InvalidLock(lock));
+            }
             let socket = directory.join(socket_name(&prefix, LATE));
             if socket.as_os_str().len() > MAX_PATH_BYTES {
                 return Err(RunError::SocketPathTooLong(socket));
@@ -95,6 +98,10 @@ pub enum RunError {
     /// The prefix of a resource's sockets cannot be part of a file name.
     #[error("invalid socket prefix `{0}`: use letters, digits, `-`, `_` and `.`")]
     InvalidSocketPrefix(String),
+    /// The name of a lock cannot be part of a file name on every system, or may be that of a
+    /// resource.
+    #[error("invalid lock name `{0}`: use lower-case letters, digits, `-` and `.`")]
+    InvalidLock(String),
     /// The path of a socket in the device plugin directory is longer than the operating system
     /// allows.
     #[error(
@@ -165,6 +172,7 @@ impl<T: Transport> Supervisor<T> {
         let served = self.served.borrow_and_update().clone();
         served.check(&self.node.directory)?;
         self.publish(&served);
+        self.take_all_locks(&served);
         for (name, running) in &self.running {
             let is_served = served.resources.iter().any(|r| Arc::ptr_eq(r, &running.resource));
             if !is_served && !running.close.is_cancelled() {
@@ -188,6 +196,15 @@ impl<T: Transport> Supervisor<T> {
             }
         }
         Ok(())
+    }
+
+    /// Takes all locks at once, so that of two daemons that start at the same time, one serves all
+    /// resources. If that fails, each resource tries it for its own locks.
+    fn take_all_locks(&self, served: &Served) {
+        let locks: Vec<String> = served.resources.iter().flat_map(|r| r.locks()).collect();
+        if let Err(error) = self.node.take_locks(&locks) {
+            tracing::debug!(%error, "cannot take all locks at once");
+        }
     }
 
     /// Publishes what is served. The tasks publish the states of their resources.

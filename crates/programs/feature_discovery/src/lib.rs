@@ -13,25 +13,26 @@ mod reconcile;
 mod reporter;
 mod taint_wait;
 
-use std::path::{Path, PathBuf};
+use std::convert::Infallible;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use daemon::answering_daemons::{NodeListing, NodeState};
+use daemon::answering_daemons::NodeState;
 use daemon::logging::{self, LogDestination};
 use daemon::plugin_client::PluginClient;
 use daemon::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
-use devices::report::NodeReport;
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};
-use crate::reporter::{Reporter, Settings};
+use crate::reporter::Reporter;
 
 pub use arguments::command;
 pub use reconcile::MANAGER as FIELD_MANAGER;
+pub use reporter::Settings;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
@@ -49,7 +50,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let directory = directory.unwrap_or_else(default_device_plugin_dir);
     if line.print {
         logging::start(&line.logs, &LogDestination::Stderr)?;
-        return print(line, directory);
+        return print(line, &directory);
     }
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let event_loop = event_loop::build()?;
@@ -70,10 +71,10 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         monitoring::start(address, reporter.requests())?;
     }
     event_loop.block_on(async {
-        let (states, reported) = watch::channel(NodeState::NotServed);
+        let (states, follow) = watch::channel(NodeState::NotServed);
         tokio::select! {
             never = PluginClient::new(directory).follow(states) => match never {},
-            never = reporter.run(reported) => match never {},
+            never = reporter.run(follow) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
@@ -103,23 +104,25 @@ fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
     })
 }
 
-/// What the program does without a plugin, for one of many simulated nodes: reports devices that
-/// never change on the client's node object, until it is dropped.
-pub async fn report_unchanging_devices(client: Client, report: NodeReport) {
-    let listing = NodeListing::registered(report, 1);
-    let (_states, reported) = watch::channel(NodeState::Known(Box::new(listing)));
-    Box::pin(Reporter::new(client, Settings::default()).run(reported)).await;
+/// What the program does with what plugins report, without an end: keeps the client's node object
+/// up to date.
+pub async fn report(
+    client: Client,
+    settings: Settings,
+    states: watch::Receiver<NodeState>,
+) -> Infallible {
+    Box::pin(Reporter::new(client, settings).run(states)).await
 }
 
 /// `--print`.
-fn print(line: &CommandLine, directory: PathBuf) -> Result<(), Failure> {
+fn print(line: &CommandLine, directory: &Path) -> Result<(), Failure> {
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
-    let mut plugin = PluginClient::new(directory.clone());
+    let mut plugin = PluginClient::new(directory.to_owned());
     let state = runtime.block_on(async { plugin.ask().await.node_state() });
     let listing = match state {
         NodeState::Known(listing) => listing,
-        other => return Err(not_reported(&other, &directory)),
+        other => return Err(not_reported(&other, directory)),
     };
     let labels = devices::report::labels(&listing.node, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));

@@ -70,7 +70,7 @@ impl PluginHistory {
                 // A daemon that runs and no longer lists a resource has another configuration.
                 let served = before.served.get(&resource.name);
                 if served.is_some_and(|served| !running.contains(&served.instance)) {
-                    let gone = GoneResource { since, resource };
+                    let gone = GoneResource { resource, since };
                     self.gone.entry(gone.resource.name.clone()).or_insert(gone);
                 }
             }

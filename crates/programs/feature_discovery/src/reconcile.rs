@@ -63,7 +63,7 @@ pub(crate) struct Due {
 
 /// The attempts to reach the API server, for each purpose.
 pub(crate) struct Attempts {
-    attempts: BTreeMap<Purpose, Attempt>,
+    by_purpose: BTreeMap<Purpose, Attempt>,
     heartbeat: Instant,
     /// Until when only the first condition is written, because the server refused the others: its
     /// policy is of an earlier version.
@@ -145,18 +145,18 @@ impl Attempts {
     pub(crate) fn new() -> Attempts {
         let attempts = Purpose::VARIANTS.iter().map(|purpose| (*purpose, Attempt::new()));
         Attempts {
-            attempts: attempts.collect(),
+            by_purpose: attempts.collect(),
             heartbeat: next_heartbeat(),
             only_first_condition: None,
         }
     }
 
     pub(crate) fn of(&self, purpose: Purpose) -> &Attempt {
-        self.attempts.get(&purpose).expect("there is one for each purpose")
+        self.by_purpose.get(&purpose).expect("there is one for each purpose")
     }
 
     pub(crate) fn of_mut(&mut self, purpose: Purpose) -> &mut Attempt {
-        self.attempts.get_mut(&purpose).expect("there is one for each purpose")
+        self.by_purpose.get_mut(&purpose).expect("there is one for each purpose")
     }
 
     /// The server has accepted the change.

@@ -7,13 +7,13 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::time::Duration;
 
 use cluster::{Client, ClusterError, Event, Node, NodeWatch, WatchEvent, has_taint};
 use daemon::answering_daemons::NodeState;
 use daemon::cordon_file;
 use devices::report::{DeviceEvent, device_events};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -37,14 +37,14 @@ const EARLY: Duration = Duration::from_mins(1);
 
 /// What to report, and to whom.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Whether to set the labels of NVIDIA's GPU Feature Discovery, too.
-    pub(crate) gfd_labels: bool,
+    pub gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
-    pub(crate) startup_taint: Option<String>,
+    pub startup_taint: Option<String>,
     /// The directory of the plugin on this node, which gets the devices that the node's annotation
     /// takes out of service.
-    pub(crate) plugin: Option<PathBuf>,
+    pub plugin: Option<PathBuf>,
 }
 
 /// Keeps one node object up to date.
@@ -62,12 +62,12 @@ pub(crate) struct Reporter {
     attempts: Attempts,
     /// Whether the cordoned devices are to be handed to the plugin.
     are_cordons_due: bool,
-    writes: FuturesUnordered<Pin<Box<dyn Future<Output = Written>>>>,
+    writes: FuturesUnordered<BoxFuture<'static, Written>>,
 }
 
 /// The end of a request.
 enum Written {
-    Change(Change, Result<Node, ClusterError>),
+    Change(Change, Box<Result<Node, ClusterError>>),
     Event(Event, Result<(), ClusterError>),
 }
 
@@ -213,7 +213,7 @@ impl Reporter {
         let node = node.clone();
         self.writes.push(Box::pin(async move {
             let result = send(&client, &node, &change).await;
-            Written::Change(change, result)
+            Written::Change(change, Box::new(result))
         }));
     }
 
@@ -243,7 +243,7 @@ impl Reporter {
             Written::Change(change, result) => {
                 let purpose = change.purpose();
                 self.attempts.of_mut(purpose).is_running = false;
-                match result {
+                match *result {
                     Ok(node) => {
                         self.succeeded(purpose, "the API server accepts changes of the node");
                         self.attempts.accepted(change, now);
@@ -308,8 +308,8 @@ impl Reporter {
                 let error = error.to_string();
                 let what = "cannot hand cordoned devices to the plugin";
                 if !attempt.is_failing() {
-                    let note = format!("{what}, which may allocate them: {error}");
-                    self.events.add_warning("DirectXCordonNotApplied", "Cordon", note);
+                    let text = format!("{what}, which may allocate them: {error}");
+                    self.events.add_warning("DirectXCordonNotApplied", "Cordon", text);
                 }
                 self.requests.failed(Purpose::Cordons);
                 if let Some(delay) = attempt.failed(&error, None, now) {

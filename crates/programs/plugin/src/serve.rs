@@ -39,7 +39,7 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
     /// Accepted for compatibility, without effect: a daemon waits until another one with the same
-    /// resource has ended
+    /// devices has ended
     #[arg(long, hide = true)]
     replace: bool,
 }

@@ -159,10 +159,16 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
         stderr::line(&format!("not mounting runtime files of adapter {luid}: {reason}"));
     }
     for file in &assignment.mounts.files {
-        let path = &file.file.host_path;
-        // Conflicts are printed as warnings.
-        if let MountOutcome::Missing = file.outcome {
-            stderr::line(&format!("not mounting {path}: file does not exist"));
-        }
+        let why = match file.outcome {
+            MountOutcome::Missing => "file does not exist",
+            MountOutcome::NoWow64 => "the host does not run 32-bit programs",
+            // Conflicts are printed as warnings. This program has no configuration.
+            MountOutcome::Mounted
+            | MountOutcome::DestinationTaken { .. }
+            | MountOutcome::Excluded
+            | MountOutcome::Wow64Omitted
+            | MountOutcome::NotApplied => continue,
+        };
+        stderr::line(&format!("not mounting {}: {why}", file.file.host_path));
     }
 }

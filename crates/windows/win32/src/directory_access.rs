@@ -53,10 +53,17 @@ pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
     if matches!(file.try_exists(), Ok(false)) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let own = crate::sys::security::own_account()
-        .ok()
-        .and_then(|own| windows_report::directory_access::sid(&own));
-    distrust_of(&std::path::absolute(file)?, own.as_ref(), entry)
+    distrust_of(&std::path::absolute(file)?, own_account().as_ref(), entry)
+}
+
+/// Why a file in a folder of this program must not decide what this process does: the file or its
+/// folder is a link, or another account than the process's, SYSTEM and Administrators may change or
+/// replace it. `NotFound` if there is no file.
+#[cfg(windows)]
+pub fn distrust_in_own_folder(file: &Path) -> io::Result<Option<String>> {
+    let file = std::path::absolute(file)?;
+    let own = own_account();
+    windows_report::directory_access::distrust_in_own_folder(&file, own.as_ref(), entry)
 }
 
 /// The accounts, other than the process's, that may change a file or a folder.
@@ -65,13 +72,18 @@ pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
 /// It does not exist, is a link, or this account may not read its access rights.
 #[cfg(windows)]
 pub fn other_writers(path: &Path) -> io::Result<Vec<Writer>> {
-    let own = crate::sys::security::own_account()
-        .ok()
-        .and_then(|own| windows_report::directory_access::sid(&own));
+    let own = own_account();
     let Entry { writers, target } = entry(path)?;
     if target.is_some() {
         return Err(io::Error::other("it is a link"));
     }
     let writers = writers.into_iter();
     Ok(writers.filter(|writer| Some(&writer.account) != own.as_ref()).collect())
+}
+
+/// The account of this process, if it is known.
+#[cfg(windows)]
+fn own_account() -> Option<Sid> {
+    let own = crate::sys::security::own_account().ok()?;
+    windows_report::directory_access::sid(&own)
 }

@@ -172,22 +172,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $name -}}
 {{- end -}}
 
-{{/* The options that the plugin and the feature discovery share. The argument has `root`, `pool` and `config`, the name of a
-configuration or nothing. */}}
-{{- define "directx-device-plugin.arguments" -}}
-{{- range .pool.driverModels | default .root.Values.driverModels }}
-- --driver-model={{ . }}
-{{- end }}
-{{- if and .config .pool.os }}
-- --config=/etc/directx-device-plugins/config.yaml
-{{- else if .config }}
-- '--config=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins\config.yaml'
-{{- end }}
-- --log-format={{ .root.Values.logFormat }}
-- --log-level={{ .root.Values.logLevel }}
-{{- end -}}
-
-{{/* The environment that both share, and `more`. A variable of the values replaces one of the chart. */}}
+{{/* The environment of the plugin, and `more`. A variable of the values replaces one of the chart. */}}
 {{- define "directx-device-plugin.env" -}}
 {{- $names := list }}
 {{- range .root.Values.env }}
@@ -287,7 +272,7 @@ securityContext:
     hostProcess: true
     runAsUserName: "NT AUTHORITY\\SYSTEM"
 {{- else }}
-# metrics.address and the liveness probe of the feature discovery use addresses of the node.
+# metrics.address and the probes of the feature discovery use addresses of the node.
 hostNetwork: {{ or .root.Values.metrics.enabled (hasPrefix "directx-feature-discovery" (.component | default "")) }}
 {{- end }}
 {{- if or .config .pool.os }}
@@ -314,7 +299,7 @@ volumes:
 {{/* The folders in a Linux pod. They are those of the node, except that its kubelet may use another one. */}}
 {{- define "directx-device-plugin.hostPaths" -}}
 {{- if eq .component "directx-feature-discovery-linux" -}}
-{{- list "/var/lib/kubelet/device-plugins" "/usr/lib/wsl" | toJson -}}
+{{- list "/var/lib/kubelet/device-plugins" | toJson -}}
 {{- else -}}
 {{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/usr/lib/wsl" -}}
 {{- ternary (append $paths "/var/run/cdi") $paths .root.Values.linux.cdi | toJson -}}

@@ -49,8 +49,15 @@ impl ConfigReload {
             what: "start the thread that follows the configuration",
             source,
         })?;
-        let following = Some(Following { active, updates });
-        Ok(ConfigReload { following, ..ConfigReload::none() })
+        Ok(ConfigReload::following(active, updates))
+    }
+
+    /// Follows these updates of a configuration, which was `active` at the start.
+    pub(crate) fn following(
+        active: Config,
+        updates: mpsc::UnboundedReceiver<Update>,
+    ) -> ConfigReload {
+        ConfigReload { following: Some(Following { active, updates }), ..ConfigReload::none() }
     }
 
     /// The status and its changes.

@@ -6,13 +6,14 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use command_line::error_chain;
 use devices::LAUNCHER_FILES;
 
 use crate::LauncherError;
+use crate::temporary_file::temporary_file;
 
 /// The folder of a content and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
@@ -84,12 +85,10 @@ impl LauncherFolder {
             return Ok(());
         }
         let folder = path.parent().unwrap_or(path);
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(content)?;
-        let new = new.into_temp_path();
+        let new = temporary_file(folder, content)?.into_temp_path();
         (self.rights.share)(&new)?;
         // Windows does not replace a file that runs, but it moves it.
-        let old = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
+        let old = temporary_file(folder, b"")?.into_temp_path();
         if fs::symlink_metadata(path).is_ok() {
             fs::rename(path, &old)?;
         }

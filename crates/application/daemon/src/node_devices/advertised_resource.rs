@@ -28,6 +28,8 @@ use crate::node_devices::published_devices::PublishedDevices;
 pub(crate) struct AdvertisedResource {
     name: ResourceName,
     origin: ResourceOrigin,
+    /// The driver models whose devices it can have.
+    models: Vec<DriverModel>,
     list: watch::Sender<Arc<DeviceList>>,
     devices: PublishedDevices,
     /// The pairs of paths that were logged, so that each is logged once.
@@ -61,6 +63,7 @@ impl AdvertisedResource {
         AdvertisedResource {
             name: spec.name.clone(),
             origin: spec.origin,
+            models: spec.models.clone(),
             list: watch::Sender::new(Arc::new(empty)),
             devices: devices.clone(),
             logged_mounts: Mutex::default(),
@@ -68,9 +71,12 @@ impl AdvertisedResource {
     }
 
     /// Whether this is the resource `spec`. `status` finds a driver model's own resource by the
-    /// prefix of its socket, so a rule's resource of the same name is another one.
+    /// prefix of its socket, so a rule's resource of the same name is another one. So is one with
+    /// devices of other driver models, because it needs other locks.
     pub(crate) fn is(&self, spec: &ResourceSpec) -> bool {
-        self.name == spec.name && model(self.origin) == model(spec.origin)
+        self.name == spec.name
+            && model(self.origin) == model(spec.origin)
+            && self.models == spec.models
     }
 
     /// Replaces the list, if it differs.
@@ -146,7 +152,11 @@ impl AdvertisedResource {
                         );
                     }
                 }
-                MountOutcome::Mounted | MountOutcome::Missing | MountOutcome::Excluded => {}
+                MountOutcome::Mounted
+                | MountOutcome::Missing
+                | MountOutcome::Excluded
+                | MountOutcome::Wow64Omitted
+                | MountOutcome::NoWow64 => {}
             }
         }
     }
@@ -171,6 +181,12 @@ impl device_plugin::Resource for AdvertisedResource {
             ResourceOrigin::Model(model) => model.socket_prefix().into(),
             ResourceOrigin::Rule(n) => format!("directx-rule{n}").into(),
         }
+    }
+
+    /// Without them, two daemons with different configurations would give out the same device under
+    /// two names.
+    fn locks(&self) -> Vec<String> {
+        self.models.iter().map(|model| model.lock().to_owned()).collect()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
@@ -380,5 +396,15 @@ mod tests {
             .map(|resource| resource.socket_prefix().into_owned())
             .collect();
         assert_eq!(prefixes, ["wddm", "mcdm", "directx-rule0", "directx-rule1"]);
+    }
+
+    #[test]
+    fn a_resource_needs_the_lock_of_each_driver_model_whose_devices_it_can_have() {
+        let rules = "resources: [{name: a/b, match: {vendor: amd}}, \
+            {name: c/d, match: {driverModel: mcdm}}]";
+        let locks: Vec<Vec<String>> =
+            advertised("aws-t4-two.yaml", rules).iter().map(|resource| resource.locks()).collect();
+        let [wddm, mcdm] = ["directx-wddm", "directx-mcdm"];
+        assert_eq!(locks, [vec![wddm], vec![mcdm], vec![wddm, mcdm], vec![mcdm]]);
     }
 }

@@ -21,7 +21,8 @@ pub enum Discovery {
 
 impl Discovery {
     /// The set, with or without devices.
-    pub(crate) fn set(&self) -> &Arc<DeviceSet> {
+    #[must_use]
+    pub fn set(&self) -> &Arc<DeviceSet> {
         match self {
             Discovery::Pending(set) | Discovery::Done(set) => set,
         }

@@ -21,10 +21,13 @@ pub(super) fn catalog_of(text: &str) -> Catalog {
 }
 
 pub(super) fn config_of(text: &str) -> config::Config {
+    config_for(vec![DriverModel::Wddm], text)
+}
+
+fn config_for(driver_models: Vec<DriverModel>, text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    let driver_models = vec![DriverModel::Wddm];
     let flags = config::Flags { driver_models, config: Some(file), device_plugin_dir: None };
     configuration::load(&flags).unwrap()
 }
@@ -166,6 +169,27 @@ fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
     devices.reconfigure(catalog_of("resourceName: a/b")).unwrap();
     assert_eq!(lists(&devices), [("a/b".to_owned(), 2)]);
     assert_eq!(resources(&devices)[0].socket_prefix(), "wddm");
+}
+
+/// It needs other locks.
+#[test]
+fn a_rule_for_devices_of_other_driver_models_is_another_resource() {
+    let both = |condition: &str| {
+        let rule = format!("resources: [{{name: a/b, match: {{{condition}}}}}]");
+        Catalog::new(config_for(vec![DriverModel::Wddm, DriverModel::Mcdm], &rule).policy)
+    };
+    let mut devices = node("");
+    let mut rule_for = |condition: &str| {
+        devices.reconfigure(both(condition)).unwrap();
+        resources(&devices)[2].clone()
+    };
+    let wddm = rule_for("driverModel: wddm");
+    assert_eq!(wddm.locks(), ["directx-wddm"]);
+    let same = rule_for("driverModel: wddm, vendor: amd");
+    assert!(Arc::ptr_eq(&wddm, &same));
+    let any = rule_for("vendor: amd");
+    assert!(!Arc::ptr_eq(&wddm, &any));
+    assert_eq!(any.locks(), ["directx-wddm", "directx-mcdm"]);
 }
 
 /// So many GPUs that a list with all replicas is too large.

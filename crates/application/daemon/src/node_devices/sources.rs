@@ -1,7 +1,7 @@
 //! What the devices of a node depend on: the host, the kubelet, the node's annotation and the
 //! configuration.
 
-use devices::DeviceName;
+use devices::Cordons;
 use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;
@@ -23,7 +23,7 @@ pub struct NodeSources {
     pub(crate) uuid_reader: GpuUuidReader,
     pub(crate) reset_reader: ResetReader,
     /// The devices that the node's annotation takes out of service, if they are followed.
-    pub(crate) cordons: Option<watch::Receiver<Vec<DeviceName>>>,
+    pub(crate) cordons: Option<watch::Receiver<Cordons>>,
     /// Asked before a removed device is dropped, and when a driver was replaced.
     pub(crate) holders: DeviceHolders,
     /// The files of `directx-visible`.

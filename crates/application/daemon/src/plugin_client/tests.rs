@@ -76,13 +76,17 @@ async fn each_daemon_is_asked_over_one_connection() {
 
     let second = Running::start(folder.path(), &[DriverModel::Legacy]);
     let answers = asked(&mut client, 2, 3).await;
-    assert_eq!(names(&answers).len(), 3);
+    assert_eq!(names(&answers).len(), 2, "the second one waits");
     let connected: Vec<PathBuf> = client.connections.keys().cloned().collect();
     client.ask().await;
     assert_eq!(client.connections.keys().cloned().collect::<Vec<_>>(), connected);
 
     first.stop().await;
-    let answers = asked(&mut client, 1, 1).await;
+    let mut answers = asked(&mut client, 1, 1).await;
+    while answers.node_state() == NodeState::NotServed {
+        answers = asked(&mut client, 1, 1).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(names(&answers), ["microsoft.com/directx"]);
     assert_eq!((client.connections.len(), client.others.len()), (1, 0));
     second.stop().await;

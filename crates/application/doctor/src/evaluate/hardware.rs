@@ -7,6 +7,7 @@ use devices::{
 };
 
 use super::NOT_IN_INVENTORY;
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
 use crate::problem_codes;
 
@@ -103,7 +104,8 @@ fn known(value: Option<&impl ToString>) -> String {
 }
 
 /// Whether containers can see more GPUs than the allocated one.
-pub(super) fn visibility(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
+pub(super) fn visibility(devices: &[Device], facts: &NodeFacts) -> Finding {
+    let snapshot = &facts.snapshot;
     let hint = match snapshot.host.platform {
         Platform::LinuxDxg => {
             "let applications select by the variables that the plugin sets, such as \
@@ -125,9 +127,19 @@ pub(super) fn visibility(devices: &[Device], snapshot: &HostSnapshot) -> Finding
         n => {
             let gpus = if n == 2 { "both GPUs".to_owned() } else { format!("all {n} GPUs") };
             let what = format!("containers can see {gpus}, not only the allocated one");
+            if omits_variables(facts) {
+                let set = "set `environmentHints: true`, without which containers get no variables";
+                return Subject::VISIBILITY.warning(what, format!("{set}, and {hint}"));
+            }
             Subject::VISIBILITY.warning(what, hint)
         }
     }
+}
+
+/// Whether containers of a driver model get no variables that name their devices.
+fn omits_variables(facts: &NodeFacts) -> bool {
+    let policy = facts.configuration.as_ref().map(|configuration| &configuration.policy);
+    policy.is_ok_and(|p| p.models.iter().any(|model| model.container.omit_environment_hints))
 }
 
 pub(super) fn nvml(nvml: Option<&Nvml>, devices: &[Device]) -> Finding {

@@ -1,8 +1,9 @@
 //! Windows, its Host Compute Service, and an image that is to run on it.
 
+use config::{Config, ConfigError};
 use devices::{
-    FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HcsSchema, HostFacts,
-    takes_location_paths,
+    DriverModel, FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HcsSchema, HostFacts,
+    ModelPolicy, SingleDevice, single_device,
 };
 use win32::NEEDED_WINDOWS;
 
@@ -18,6 +19,9 @@ const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
 
 /// The first HCS schema that can assign one device to a container by location path.
 const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
+
+/// What to do about a host without devices by location path.
+const UPDATE: &str = "use Windows Server 2022 or newer";
 
 /// A Linux host with `/dev/dxg` and its software.
 pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
@@ -44,18 +48,20 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
         return Subject::WINDOWS.failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
     let note = if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
-        "Windows itself provides the driver's runtime files to containers, so the plugin mounts \
-         none with runtimeMounts: auto"
+        "; Windows itself provides the driver's runtime files to containers"
     } else if build.build < FIRST_BUILD_WITH_DXCORE {
-        "it has no DXCore, so the graphics kernel lists the adapters; the plugin mounts the \
-         driver's runtime files"
+        "; it has no DXCore, so the graphics kernel lists the adapters"
     } else {
-        "the plugin mounts the driver's runtime files"
+        ""
     };
-    Subject::WINDOWS.ok(format!("{name}; {note}"))
+    Subject::WINDOWS.ok(format!("{name}{note}"))
 }
 
-pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
+pub(super) fn hcs(
+    host: &HostFacts,
+    failure: Option<&HcsFailure>,
+    configuration: &Result<Config, ConfigError>,
+) -> Finding {
     if let Some(HcsFailure { kind, message }) = failure {
         return match kind {
             HcsFailureKind::Missing => Subject::HCS.failed(
@@ -82,17 +88,41 @@ pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
     if host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA) {
         return Subject::HCS.ok(format!("{noun} {list} {supports} devices by location path"));
     }
-    let effect = if takes_location_paths(host.build) {
-        "the plugin assigns devices by location path because of the Windows build, so containers with \
-         a device may not start"
-    } else {
-        "a container that requests a display device gets all display adapters of the host, and one \
-         that requests a compute-only device is refused unless `deviceClass` is set for mcdm"
+    let what = format!("{noun} {list} {does} not support devices by location path (2.2 does)");
+    let Ok(configuration) = configuration else {
+        return Subject::HCS.warning(what, UPDATE);
     };
-    Subject::HCS.warning(
-        format!("{noun} {list} {does} not support devices by location path (2.2 does)"),
-        format!("{effect}; use Windows Server 2022 or newer"),
-    )
+    let models = &configuration.policy.models;
+    if models.iter().all(|policy| policy.model == DriverModel::Legacy) {
+        return Subject::HCS.ok(format!("{what}, which the driver model legacy does not need"));
+    }
+    let mut effects: Vec<String> = models.iter().map(|policy| effect(policy, host)).collect();
+    effects.dedup();
+    Subject::HCS.warning(what, format!("{}; {UPDATE}", effects.join("; ")))
+}
+
+/// What a container that requests a device of a driver model gets from a host whose Host Compute
+/// Service does not support location paths.
+fn effect(policy: &ModelPolicy, host: &HostFacts) -> String {
+    let model = policy.model;
+    let device = match model {
+        DriverModel::Wddm => "a display device",
+        DriverModel::Mcdm => "a compute-only device",
+        DriverModel::Legacy => "a device",
+    };
+    match single_device(policy, host.build) {
+        SingleDevice::LocationPath => {
+            "the plugin assigns devices by location path because of the Windows build, so \
+             containers with a device may not start"
+                .to_owned()
+        }
+        SingleDevice::Class(class) => {
+            format!("a container that requests {device} gets {}", class.content())
+        }
+        SingleDevice::Refused => format!(
+            "a container that requests {device} is refused unless `deviceClass` is set for {model}"
+        ),
+    }
 }
 
 pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {

@@ -124,6 +124,7 @@ fn unhealthy(device: &ReportedDevice) -> Option<Finding> {
     let reason = device.unhealthy.as_ref()?;
     let hint = match reason.kind {
         UnhealthyKind::Cordoned => "remove the device's name there to return it to service",
+        UnhealthyKind::CordonsUnknown => "fix what the plugin reports about the cordoned devices",
         UnhealthyKind::Resets => {
             "it becomes healthy when its resets are old enough; update its driver, or replace it"
         }

@@ -5,8 +5,10 @@ use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
+use daemon::cordon_file;
 use devices::{
-    Catalog, DeviceSet, Filter, Luid, Moment, ResourceDevices, ResourceOrigin, SkipReason, Skipped,
+    Catalog, Cordons, DeviceSet, Filter, Luid, Moment, ResourceDevices, ResourceOrigin, SkipReason,
+    Skipped,
 };
 
 use super::hardware::is_gpu;
@@ -67,7 +69,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     let mut checks = Vec::new();
     for resource in &set.resources {
         let entries = resource.entries().iter();
-        checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, &set.host)));
+        checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, facts)));
     }
     let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
     if is_empty {
@@ -80,6 +82,10 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         checks.push(Subject::RESOURCES.failed(what, hint));
     } else {
         checks.extend(set.resources.iter().map(|resource| one_resource(resource)));
+    }
+    if let Cordons::Unknown(reason) = &facts.snapshot.cordoned {
+        let what = format!("the cordoned devices are not known: {reason}");
+        checks.push(Subject::RESOURCES.failed(what, cordon_file::UNKNOWN_HINT));
     }
     checks.extend(set.cordoned().map(|(id, reason)| {
         let hint = "remove the device's name there to return it to service";

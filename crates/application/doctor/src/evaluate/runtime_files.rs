@@ -2,56 +2,88 @@
 
 use command_line::device_summary::mounted_files;
 use devices::{
-    Device, HostFacts, ListedDevice, MountOrigin, MountOutcome, MountPlan, NOT_APPLIED_HINT,
-    NoMountsReason, Platform, ReplicaId, ResourceDevices, contents,
+    Device, HostSnapshot, LeftOut, ListedDevice, MountOrigin, MountOutcome, MountPlan,
+    NOT_APPLIED_HINT, NoMountsReason, Platform, ReplicaId, ResourceDevices, RuntimeMounts,
+    contents,
 };
 
 use super::hardware::UPDATE_OR_MOUNT;
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject, number_of};
 
 /// The files of one device of a resource. An unhealthy device cannot be allocated.
 pub(super) fn runtime_files(
     resource: &ResourceDevices,
     entry: &ListedDevice,
-    host: &HostFacts,
+    facts: &NodeFacts,
 ) -> Vec<Finding> {
+    let HostSnapshot { host, .. } = &facts.snapshot;
     let device = &entry.device;
     let slot = ReplicaId { device: device.id.clone(), number: 0 }.to_string();
-    // The snapshot lists the files that exist.
-    let Ok(contents) = contents(resource, [slot.as_str()], host, &|_| true) else {
+    // The snapshot lists the files of driver store folders.
+    let exists = |path: &str| !facts.missing_folders.contains(&path);
+    let Ok(contents) = contents(resource, [slot.as_str()], host, &exists) else {
         return Vec::new();
     };
-    let checks = [
-        Some(mounted(device, &contents.mounts, host)),
-        not_applied(&contents.mounts),
-        rejected(device),
-    ];
+    let plan = &contents.mounts;
+    let mut checks = vec![match host.platform {
+        Platform::Windows => mounted(device, plan),
+        Platform::LinuxDxg => folders(plan),
+    }];
+    checks.extend(not_applied(plan));
+    if considers_driver_files(entry, plan) {
+        checks.extend(rejected(device));
+    }
     let name = format!("{} ({})", device.description, device.id);
-    checks.into_iter().flatten().map(|check| check.of(name.as_str())).collect()
+    checks.into_iter().map(|check| check.of(name.as_str())).collect()
 }
 
-fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
-    let planned = plan.devices_without_mounts.first().map(|(_, reason)| *reason);
-    let unknown = device.driver_store.is_err().then_some(NoMountsReason::NoDriverStore);
-    match planned.or(unknown) {
-        None => {}
-        Some(reason @ NoMountsReason::InsideContainer) => {
-            return Subject::RUNTIME_FILES.warning(
-                reason.to_string(),
-                "run doctor and the plugin on the host or in a HostProcess container",
-            );
-        }
-        Some(reason @ (NoMountsReason::NoDriverStore | NoMountsReason::DriverStoreOutside)) => {
-            let why = device.rejected_store().map_or(reason.to_string(), ToString::to_string);
-            let what = format!("{why}, so containers get only DirectX, no runtime files");
-            let hint = match host.platform {
-                Platform::Windows => "reinstall the driver with the vendor's installer",
-                Platform::LinuxDxg => UPDATE_OR_MOUNT,
-            };
-            return Subject::RUNTIME_FILES.warning(what, hint);
-        }
-        Some(reason) => return Subject::RUNTIME_FILES.ok(format!("none is mounted: {reason}")),
+/// Why the plugin mounts none of the device's files.
+fn none_mounted(plan: &MountPlan) -> Option<NoMountsReason> {
+    plan.devices_without_mounts.first().map(|(_, reason)| *reason)
+}
+
+fn mounted(device: &Device, plan: &MountPlan) -> Finding {
+    if let Some(missing) = missing(device, plan) {
+        return missing;
     }
+    let Some(reason) = none_mounted(plan) else {
+        let files = number_of(plan.mounted().count(), "file");
+        let sources = mounted_files(plan);
+        let rest = left_out(plan);
+        let what = format!("{files} mounted in containers ({sources}){rest}");
+        return Subject::RUNTIME_FILES.ok(what);
+    };
+    match reason {
+        NoMountsReason::InsideContainer => Subject::RUNTIME_FILES.warning(
+            reason.to_string(),
+            "run doctor and the plugin on the host or in a HostProcess container",
+        ),
+        NoMountsReason::NoDriverStore | NoMountsReason::DriverStoreOutside => {
+            let why = device.rejected_store().map_or(reason.to_string(), ToString::to_string);
+            let what = format!("{why}, so no runtime files are mounted");
+            let hint = "reinstall the driver with the vendor's installer";
+            Subject::RUNTIME_FILES.warning(what, hint)
+        }
+        NoMountsReason::NoneNamed => {
+            let what = format!("none is mounted: {reason}; containers get only DirectX");
+            Subject::RUNTIME_FILES.ok(what)
+        }
+        NoMountsReason::Legacy
+        | NoMountsReason::Never
+        | NoMountsReason::NoAdditionalMounts(_)
+        | NoMountsReason::ExtraOnLinux
+        | NoMountsReason::InCdiDevice
+        | NoMountsReason::NoFolders
+        | NoMountsReason::MountedByWindows
+        | NoMountsReason::LeftOut(_) => {
+            Subject::RUNTIME_FILES.ok(format!("none is mounted: {reason}"))
+        }
+    }
+}
+
+/// The files that the driver or the configuration names and the folder lacks.
+fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
     let folder = device.driver_store.as_ref().map_or("", |store| store.path.as_str());
     let missing: Vec<&str> = plan
         .files
@@ -60,25 +92,50 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
         .filter(|file| file.file.origin != MountOrigin::Default)
         .map(|file| file.file.host_path.trim_start_matches(folder).trim_start_matches('\\'))
         .collect();
-    let mounted = plan.mounted().count();
-    if !missing.is_empty() {
-        let count = missing.len();
-        let all = mounted + missing.len();
-        return Subject::RUNTIME_FILES.warning(
-            format!("{count} of {all} missing from {folder}: {}", missing.join(", ")),
-            "reinstall the driver, or correct additionalMounts; until then containers get only the \
-             other files, and what needs the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
-        );
+    if missing.is_empty() {
+        return None;
     }
-    Subject::RUNTIME_FILES.ok(match mounted {
-        0 => "the driver names none; containers get only DirectX".to_owned(),
-        count if host.platform == Platform::LinuxDxg => {
-            format!("{} mounted in containers", number_of(count, "folder"))
-        }
-        count => {
-            let files = number_of(count, "file");
-            format!("{files} mounted in containers ({})", mounted_files(plan))
-        }
+    let count = missing.len();
+    let all = plan.mounted().count() + count;
+    let rest = left_out(plan);
+    Some(Subject::RUNTIME_FILES.warning(
+        format!("{count} of {all} missing from {folder}: {}{rest}", missing.join(", ")),
+        "reinstall the driver, or correct additionalMounts; until then containers get only the \
+         other files, and what needs the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
+    ))
+}
+
+/// What else is not mounted, after what is. If only defaults are, the driver names nothing.
+fn left_out(plan: &MountPlan) -> String {
+    let is_named = |origin| match origin {
+        MountOrigin::Registry | MountOrigin::Configuration => true,
+        MountOrigin::Default | MountOrigin::Launcher => false,
+    };
+    if !plan.files.iter().any(|file| is_named(file.file.origin)) {
+        return format!("; {}", NoMountsReason::NoneNamed);
+    }
+    let left_out = LeftOut { missing: 0, ..LeftOut::of(&plan.files) };
+    if left_out == LeftOut::default() {
+        return String::new();
+    }
+    format!("; not mounted: {left_out}")
+}
+
+/// The folders that containers of a Linux host get.
+fn folders(plan: &MountPlan) -> Finding {
+    let missing: Vec<&str> = plan
+        .files
+        .iter()
+        .filter(|folder| folder.outcome == MountOutcome::Missing)
+        .map(|folder| folder.file.host_path.as_str())
+        .collect();
+    if !missing.is_empty() {
+        let what = format!("missing, so not mounted in containers: {}", missing.join(", "));
+        return Subject::RUNTIME_FILES.warning(what, UPDATE_OR_MOUNT);
+    }
+    Subject::RUNTIME_FILES.ok(match none_mounted(plan) {
+        Some(reason) => format!("none is mounted: {reason}"),
+        None => format!("{} mounted in containers", number_of(plan.mounted().count(), "folder")),
     })
 }
 
@@ -87,6 +144,27 @@ fn not_applied(plan: &MountPlan) -> Option<Finding> {
     let reason = NoMountsReason::MountedByWindows;
     let what = format!("additional mounts are not applied: {reason}");
     is_dropped.then(|| Subject::RUNTIME_FILES.warning(what, NOT_APPLIED_HINT))
+}
+
+/// Whether the plugin looks at the files that the driver names.
+fn considers_driver_files(entry: &ListedDevice, plan: &MountPlan) -> bool {
+    match none_mounted(plan) {
+        None | Some(NoMountsReason::NoneNamed | NoMountsReason::LeftOut(_)) => {
+            entry.policy.container.runtime_mounts != RuntimeMounts::Extra
+        }
+        Some(
+            NoMountsReason::Legacy
+            | NoMountsReason::Never
+            | NoMountsReason::NoAdditionalMounts(_)
+            | NoMountsReason::ExtraOnLinux
+            | NoMountsReason::InCdiDevice
+            | NoMountsReason::NoFolders
+            | NoMountsReason::MountedByWindows
+            | NoMountsReason::NoDriverStore
+            | NoMountsReason::DriverStoreOutside
+            | NoMountsReason::InsideContainer,
+        ) => false,
+    }
 }
 
 /// Registry values that name no usable file.

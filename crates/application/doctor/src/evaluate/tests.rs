@@ -12,10 +12,10 @@ use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
 use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
     Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, Catalog, ContainerPolicy,
-    Containerd, CopyToVmValue, Destination, DeviceSet, DriverModel, DriverStore, HcsFailure,
+    Containerd, CopyToVmValue, DXG_FOLDERS, DeviceSet, DriverModel, DriverStore, HcsFailure,
     HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform,
-    Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor,
-    Visibility, WarningEffect,
+    Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility,
+    WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -43,7 +43,7 @@ pub(crate) const SUBJECTS: [&str; 14] = [
 const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
 
 /// A node without a fault: Server 2022 with one T4.
-fn healthy() -> NodeFacts {
+pub(crate) fn healthy() -> NodeFacts {
     let mut snapshot = two_gpus();
     snapshot.adapters.truncate(1);
     let found = |path: &str, version| Program::Found {
@@ -64,6 +64,7 @@ fn healthy() -> NodeFacts {
         snapshot,
         unread: None,
         missing_launcher_files: vec![],
+        missing_folders: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
         directory: [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok("")),
         configuration: Ok(configuration()),
@@ -155,7 +156,7 @@ fn a_healthy_node_is_ok_in_every_subject() {
 }
 
 #[test]
-fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
+fn windows_must_be_supported_and_the_line_does_not_speak_of_the_plugin() {
     let build = |build: &str| {
         only(Subject::WINDOWS, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
     };
@@ -164,13 +165,14 @@ fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_
         ("10.0.17762.1", Status::Failed, "cannot list"),
         ("10.0.17763.4010", Status::Ok, "no DXCore"),
         ("10.0.18363.1", Status::Ok, "no DXCore"),
-        ("10.0.19041.1", Status::Ok, "the plugin mounts"),
-        ("10.0.20348.1547", Status::Ok, "the plugin mounts"),
-        ("10.0.26100.1", Status::Ok, "mounts none"),
+        ("10.0.19041.1", Status::Ok, "(build 10.0.19041.1)"),
+        ("10.0.20348.1547", Status::Ok, "(build 10.0.20348.1547)"),
+        ("10.0.26100.1", Status::Ok, "Windows itself provides"),
     ] {
         let (found, what) = build(version);
         assert_eq!(found, status, "{version}");
         assert!(what.contains(text) && what.contains(version), "{what}");
+        assert!(!what.contains("plugin") && !what.contains("runtimeMounts"), "{what}");
     }
     let unknown = only(Subject::WINDOWS, |facts| facts.snapshot.host = HostFacts::default());
     assert_eq!(unknown.0, Status::Skipped);
@@ -211,20 +213,45 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     }
 }
 
-/// The build decides what the plugin does.
+/// Build and configuration decide what the plugin does.
 #[test]
-fn the_effect_of_an_old_schema_depends_on_the_build() {
-    for (build, effect) in [
-        ("10.0.17763.1", "a container that requests a display device gets all"),
-        ("10.0.18362.1", "containers with a device may not start"),
-    ] {
-        let found = changed(Subject::HCS, |facts| {
+fn the_effect_of_an_old_schema_is_that_of_the_configuration() {
+    const SERVER_2019: &str = "10.0.17763.1";
+    let found = |build: &str, change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::HCS, |facts| {
             facts.snapshot.host.build = Some(build.parse().unwrap());
             facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+            change(facts);
         });
-        let hint = found[0].hint.as_deref().unwrap();
-        assert!(hint.contains(effect), "{build}: {hint}");
-    }
+        let [check] = checks.as_slice() else { panic!("{checks:?}") };
+        let hint = check.hint.iter().map(|hint| format!("\n  -> {hint}"));
+        format!("{}: {}{}", check.status.verdict(), check.what, hint.collect::<String>())
+    };
+    let with_models = |models: &'static [DriverModel]| {
+        move |facts: &mut NodeFacts| {
+            let flags = Flags { driver_models: models.to_vec(), ..Flags::default() };
+            facts.configuration = config::load(&flags, &EmptyEnvironment);
+        }
+    };
+    let with_class = |facts: &mut NodeFacts| {
+        let policy = &mut facts.configuration.as_mut().unwrap().policy;
+        let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89".parse().unwrap();
+        Arc::make_mut(&mut policy.models[1].container).device_class = Some(class);
+    };
+    let invalid = |facts: &mut NodeFacts| {
+        let what = "key `x`".to_owned();
+        facts.configuration = Err(ConfigError::Conflict { what, hint: "did you mean y" });
+    };
+    let texts = [
+        found(SERVER_2019, &|_| ()),
+        found("10.0.18362.1", &|_| ()),
+        found(SERVER_2019, &with_models(&[DriverModel::Wddm])),
+        found(SERVER_2019, &with_models(&[DriverModel::Legacy])),
+        found("10.0.20348.1", &with_models(&[DriverModel::Legacy])),
+        found(SERVER_2019, &with_class),
+        found(SERVER_2019, &invalid),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
@@ -302,11 +329,7 @@ fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecke
 
 /// Additional mounts of one file for `vendor`.
 fn mounts_for(vendor: Vendor) -> AdditionalMounts {
-    let file = RuntimeFile {
-        source: "extra.dll".parse::<StorePath>().unwrap(),
-        destination: "extra.dll".parse::<Destination>().unwrap(),
-    };
-    [(vendor, vec![file])].into()
+    [(vendor, vec![additional("extra.dll", "extra.dll")])].into()
 }
 
 #[test]
@@ -448,7 +471,8 @@ fn runtime_files_are_judged_as_they_are_planned() {
         store(facts).files = StoreFiles::Listed([].into());
     });
     assert_eq!(unnamed.0, Status::Ok);
-    assert!(unnamed.1.starts_with("the driver names none"), "{}", unnamed.1);
+    let what = "none is mounted: the driver names no usable file; containers get only DirectX";
+    assert_eq!(unnamed.1, what);
     let modern = files(&|facts| {
         facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
         adapters(facts)[0].driver_store = None;
@@ -460,11 +484,94 @@ fn runtime_files_are_judged_as_they_are_planned() {
     assert!(inside.1.contains("inside a container"), "{}", inside.1);
     let unknown = files(&|facts| adapters(facts)[0].driver_store = None);
     assert_eq!(unknown.0, Status::Warning);
-    assert!(unknown.1.contains("is unknown, so containers get only DirectX"), "{}", unknown.1);
+    assert!(unknown.1.contains("is unknown, so no runtime files are mounted"), "{}", unknown.1);
     let elsewhere = files(&|facts| store(facts).path = r"\\server\share\nv".to_owned());
     assert_eq!(elsewhere.0, Status::Warning);
     let what = r"`\\server\share\nv` is not below C:\Windows";
     assert!(elsewhere.1.contains(what), "{}", elsewhere.1);
+}
+
+/// The container policy of the driver model `wddm`.
+fn container(facts: &mut NodeFacts) -> &mut ContainerPolicy {
+    let policy = &mut facts.configuration.as_mut().unwrap().policy;
+    Arc::make_mut(&mut policy.models[0].container)
+}
+
+#[test]
+fn files_that_are_left_out_have_the_reason_of_the_plan() {
+    let files = |change: &dyn Fn(&mut NodeFacts)| {
+        let (status, what) = only(Subject::RUNTIME_FILES, change);
+        format!("{}: {what}", status.verdict())
+    };
+    let exclude = |facts: &mut NodeFacts, names: &[&str]| {
+        container(facts).exclude_mounts = names.iter().map(|name| name.parse().unwrap()).collect();
+    };
+    let only_wow64 = |facts: &mut NodeFacts| {
+        let is_wow64 = |key: &str| key.ends_with("Wow64");
+        store(facts).copy_to_vm.retain(|key, _| is_wow64(&key.to_string()));
+        if let StoreFiles::Listed(files) = &mut store(facts).files {
+            files.retain(|file| !file.contains("nvidia-smi") && !file.contains("vulkaninfo"));
+        }
+    };
+    let texts = [
+        files(&|facts| store(facts).copy_to_vm.clear()),
+        files(&|facts| exclude(facts, &["NVCUDA.dll", "vulkaninfo.exe"])),
+        files(&|facts| container(facts).omit_wow64 = true),
+        files(&|facts| facts.snapshot.host.wow64 = Wow64::Absent),
+        files(&|facts| {
+            only_wow64(facts);
+            container(facts).omit_wow64 = true;
+        }),
+        files(&|facts| {
+            only_wow64(facts);
+            facts.snapshot.host.wow64 = Wow64::Absent;
+        }),
+        files(&|facts| {
+            container(facts).additional =
+                [(Vendor::Nvidia, vec![additional("nvapi64.dll", "nvcuda.dll")])].into();
+        }),
+        files(&|facts| {
+            container(facts).runtime_mounts = RuntimeMounts::Extra;
+            container(facts).additional =
+                [(Vendor::Nvidia, vec![additional("nvapi64.dll", "nvcuda.dll")])].into();
+        }),
+        files(&|facts| {
+            exclude(facts, &["nvcuda.dll"]);
+            container(facts).visibility = Visibility::Launcher;
+            container(facts).runtime_mounts = RuntimeMounts::Never;
+        }),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+fn additional(source: &str, destination: &str) -> RuntimeFile {
+    RuntimeFile { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
+}
+
+#[test]
+fn folders_of_a_linux_host_are_those_of_the_plan() {
+    let folders = |change: &dyn Fn(&mut NodeFacts)| {
+        let (status, what) = only(Subject::RUNTIME_FILES, |facts| {
+            facts.snapshot.host = HostFacts {
+                platform: Platform::LinuxDxg,
+                is_this_machine: true,
+                ..HostFacts::default()
+            };
+            change(facts);
+        });
+        format!("{}: {what}", status.verdict())
+    };
+    let texts = [
+        folders(&|_| ()),
+        // The line `device` says what is wrong with the driver.
+        folders(&|facts| adapters(facts)[0].driver_store = None),
+        folders(&|facts| facts.missing_folders = vec![DXG_FOLDERS[0]]),
+        folders(&|facts| facts.missing_folders = DXG_FOLDERS.to_vec()),
+        folders(&|facts| container(facts).cdi_devices = true),
+        folders(&|facts| container(facts).runtime_mounts = RuntimeMounts::Never),
+        folders(&|facts| container(facts).runtime_mounts = RuntimeMounts::Extra),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
@@ -476,14 +583,22 @@ fn a_device_that_cannot_be_allocated_has_no_files() {
 }
 
 #[test]
-fn registry_values_without_a_usable_file_are_a_warning() {
-    let checks = changed(Subject::RUNTIME_FILES, |facts| {
-        let values = store(facts).copy_to_vm.values_mut().next().unwrap();
-        values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
-    });
+fn registry_values_without_a_usable_file_are_a_warning_if_the_plugin_reads_them() {
+    let with_runtime_mounts = |runtime_mounts| {
+        changed(Subject::RUNTIME_FILES, |facts| {
+            let values = store(facts).copy_to_vm.values_mut().next().unwrap();
+            values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
+            container(facts).runtime_mounts = runtime_mounts;
+        })
+    };
+    let checks = with_runtime_mounts(RuntimeMounts::Auto);
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].status, Status::Warning);
     assert!(checks[1].what.starts_with("registry values are ignored: CopyToVmWhenNewer `99`"));
+    for runtime_mounts in [RuntimeMounts::Never, RuntimeMounts::Extra] {
+        let checks = with_runtime_mounts(runtime_mounts);
+        assert_eq!(checks.len(), 1, "{checks:?}");
+    }
 }
 
 #[test]
@@ -578,6 +693,19 @@ fn containers_can_see_all_of_several_gpus() {
     assert_eq!(only(Subject::VISIBILITY, |_| ()), (Status::Ok, one));
     let none = only(Subject::VISIBILITY, |facts| adapters(facts).clear());
     assert_eq!(none, (Status::Ok, "the host lists no GPU".to_owned()));
+}
+
+#[test]
+fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
+    let hint = |omit_environment_hints| {
+        let checks = changed(Subject::VISIBILITY, |facts| {
+            facts.snapshot.adapters = two_gpus().adapters;
+            container(facts).omit_environment_hints = omit_environment_hints;
+        });
+        checks[0].hint.clone().unwrap()
+    };
+    assert!(hint(false).starts_with("use one GPU per node"), "{}", hint(false));
+    assert!(hint(true).starts_with("set `environmentHints: true`"), "{}", hint(true));
 }
 
 /// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.

@@ -49,16 +49,8 @@ pub(crate) fn contents(
     let mut envs =
         if policy.omit_environment_hints { BTreeMap::new() } else { vendor_hints(devices) };
     let mut mounts = MountPlan::default();
-    let reason = match policy.runtime_mounts {
-        RuntimeMounts::Never => Some(NoMountsReason::Never),
-        RuntimeMounts::Extra => Some(NoMountsReason::ExtraOnLinux),
-        RuntimeMounts::Auto | RuntimeMounts::Always => None,
-    };
-    if policy.cdi_devices {
-        // The CDI device contains the folders and the variable.
-    } else if let Some(reason) = reason {
-        mounts.devices_without_mounts = devices.iter().map(|d| (d.luid, reason)).collect();
-    } else {
+    let mut reason = no_folders(policy);
+    if reason.is_none() {
         for folder in DXG_FOLDERS {
             let found = !host.is_this_machine || exists(folder);
             if !found {
@@ -69,10 +61,29 @@ pub(crate) fn contents(
             let file = MountCandidate { host_path, container_path, origin: MountOrigin::Default };
             mounts.files.push(FileDecision { file, outcome });
         }
+        if mounts.mounted().next().is_none() {
+            reason = Some(NoMountsReason::NoFolders);
+        }
         let (name, value) = DXG_LIBRARY_PATH;
         envs.insert(name.to_owned(), value.to_owned());
     }
+    if let Some(reason) = reason {
+        mounts.devices_without_mounts = devices.iter().map(|d| (d.luid, reason)).collect();
+    }
     ContainerContents { devices: devices.to_vec(), mounts, envs }
+}
+
+/// Why the configuration mounts neither folder. The CDI device has them, and the search path,
+/// whatever `runtimeMounts` says.
+fn no_folders(policy: &ContainerPolicy) -> Option<NoMountsReason> {
+    if policy.cdi_devices {
+        return Some(NoMountsReason::InCdiDevice);
+    }
+    match policy.runtime_mounts {
+        RuntimeMounts::Never => Some(NoMountsReason::Never),
+        RuntimeMounts::Extra => Some(NoMountsReason::ExtraOnLinux),
+        RuntimeMounts::Auto | RuntimeMounts::Always => None,
+    }
 }
 
 /// The variables with which each vendor's libraries choose GPUs.

@@ -4,12 +4,13 @@
 //! configuration, then the defaults.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use crate::text::case_folding::fold_case;
 use crate::{
-    ContainerPolicy, Device, HostFacts, ListedDevice, Luid, NoStoreFolder, RuntimeFile,
-    RuntimeMounts, StoreFolder, StorePath, Vendor, Wow64,
+    ContainerPolicy, DXG_CDI_DEVICE, DXG_FOLDERS, DriverModel, HostFacts, ListedDevice, Luid,
+    NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -70,6 +71,10 @@ pub enum MountOutcome {
     Missing,
     /// `excludeMounts` names its destination.
     Excluded,
+    /// It is a file for 32-bit programs, and `runtimeFilesWow64` is false.
+    Wow64Omitted,
+    /// It is a file for 32-bit programs, and the host does not run such programs.
+    NoWow64,
     /// Another file is mounted at the same destination.
     DestinationTaken {
         /// The file that is mounted there.
@@ -89,15 +94,81 @@ pub struct FileDecision {
     pub outcome: MountOutcome,
 }
 
+/// How many files are not mounted, by the decision about each. Defaults are optional, so that they
+/// count only if they are excluded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LeftOut {
+    /// [`MountOutcome::Excluded`].
+    pub excluded: usize,
+    /// [`MountOutcome::Missing`].
+    pub missing: usize,
+    /// [`MountOutcome::Wow64Omitted`].
+    pub wow64_omitted: usize,
+    /// [`MountOutcome::NoWow64`].
+    pub no_wow64: usize,
+    /// [`MountOutcome::DestinationTaken`].
+    pub destination_taken: usize,
+}
+
+impl LeftOut {
+    /// Counts the decisions.
+    #[must_use]
+    pub fn of(files: &[FileDecision]) -> LeftOut {
+        let mut counts = LeftOut::default();
+        for FileDecision { file, outcome } in files {
+            if file.origin == MountOrigin::Default && *outcome != MountOutcome::Excluded {
+                continue;
+            }
+            match outcome {
+                MountOutcome::Mounted | MountOutcome::NotApplied => {}
+                MountOutcome::Excluded => counts.excluded += 1,
+                MountOutcome::Missing => counts.missing += 1,
+                MountOutcome::Wow64Omitted => counts.wow64_omitted += 1,
+                MountOutcome::NoWow64 => counts.no_wow64 += 1,
+                MountOutcome::DestinationTaken { .. } => counts.destination_taken += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// Prints the counts that are not 0: `14 in excludeMounts, 1 missing`.
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            (self.excluded, "in excludeMounts"),
+            (self.missing, "missing"),
+            (self.wow64_omitted, "for 32-bit programs (runtimeFilesWow64 is false)"),
+            (self.no_wow64, "for 32-bit programs, which the host does not run"),
+            (self.destination_taken, "at the destination of another file"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let texts: Vec<String> = counts.map(|(count, why)| format!("{count} {why}")).collect();
+        f.write_str(&texts.join(", "))
+    }
+}
+
 /// Why none of a device's files are mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoMountsReason {
+    /// The driver model `legacy`.
+    #[error("the driver model legacy mounts no runtime files")]
+    Legacy,
     /// `runtimeMounts: never`.
     #[error("runtimeMounts is never")]
     Never,
+    /// `runtimeMounts: extra` without additional mounts for the vendor.
+    #[error("runtimeMounts is extra, and no additional mounts are configured for {0}")]
+    NoAdditionalMounts(Vendor),
     /// `runtimeMounts: extra` on Linux.
     #[error("runtimeMounts is extra, and Linux containers have no additional mounts")]
     ExtraOnLinux,
+    /// `cdiDevices: true` on Linux.
+    #[error("the CDI device {DXG_CDI_DEVICE} contains the folders")]
+    InCdiDevice,
+    /// A Linux host has neither folder.
+    #[error("{} and {} do not exist on this node", DXG_FOLDERS[0], DXG_FOLDERS[1])]
+    NoFolders,
     /// `runtimeMounts: auto` on a build that mounts the driver's files itself.
     #[error(
         "runtimeMounts is auto and Windows build {FIRST_BUILD_WITHOUT_MOUNTS} or newer mounts \
@@ -113,6 +184,12 @@ pub enum NoMountsReason {
     /// Discovery runs inside a container.
     #[error("driver files cannot be enumerated inside a container")]
     InsideContainer,
+    /// The driver names no file, and no additional mounts are configured for its vendor.
+    #[error("the driver names no usable file")]
+    NoneNamed,
+    /// Files are named, and every one of them is left out.
+    #[error("every file is left out: {0}")]
+    LeftOut(LeftOut),
 }
 
 /// How to get additional mounts that are [not applied](MountOutcome::NotApplied).
@@ -125,112 +202,184 @@ pub(crate) fn resolve(
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    // The file that is mounted at each destination, by folder and name.
-    let mut taken: HashMap<(&str, String), usize> = HashMap::new();
+    let mut taken = Destinations::new();
     for entry in devices {
-        let device = &*entry.device;
-        let policy = &*entry.policy.container;
-        let reason = no_mounts(device, policy, host);
-        plan.devices_without_mounts.extend(reason.map(|reason| (device.luid, reason)));
-        let Ok(store) = &device.driver_store else { continue };
-        for (folder, origin, RuntimeFile { source, destination }) in
-            files(device, policy, host.wow64)
-        {
-            let host_path = format!("{}\\{source}", store.path.trim_end_matches('\\'));
-            let container_path = format!("{folder}\\{destination}");
-            let file = MountCandidate { host_path, container_path, origin };
-            let name = destination.folded();
-            let is_excluded =
-                policy.exclude_mounts.iter().any(|excluded| excluded.folded() == name);
-            let place = (folder, name);
-            let by = taken.get(&place).and_then(|index| plan.files.get(*index));
-            let outcome = match (reason, by.map(|by| &by.file)) {
-                // The other reasons are the administrator's own choice, or make every mount
-                // impossible.
-                (Some(NoMountsReason::MountedByWindows), _)
-                    if origin == MountOrigin::Configuration && !is_excluded =>
-                {
-                    MountOutcome::NotApplied
-                }
-                (Some(_), _) => continue,
-                (None, _) if is_excluded => MountOutcome::Excluded,
-                // Two devices with the same driver name the same file, which is no collision.
-                (None, Some(by)) if by.host_path == file.host_path => continue,
-                (None, _) if !contains(store, source, &file, exists) => MountOutcome::Missing,
-                (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
-                (None, None) => {
-                    taken.insert(place, plan.files.len());
-                    MountOutcome::Mounted
-                }
-            };
-            let is_mounted = outcome == MountOutcome::Mounted;
-            let decision = FileDecision { file, outcome };
-            if is_mounted || !plan.files.contains(&decision) {
-                plan.files.push(decision);
+        let reason = match folder_to_mount(entry, host) {
+            Ok(folder) => add_files(&mut plan, &mut taken, entry, folder, host, exists),
+            Err(NoMountsReason::MountedByWindows) => {
+                plan.add(not_applied(entry, host));
+                Some(NoMountsReason::MountedByWindows)
             }
-        }
+            // The other reasons are the administrator's own choice, or make every mount impossible.
+            Err(reason) => Some(reason),
+        };
+        plan.devices_without_mounts.extend(reason.map(|reason| (entry.device.luid, reason)));
     }
     plan
 }
 
-/// Whether the folder contains the file at the path `source`, which is `file` on the host.
+/// The files that are mounted, by their destinations with the case folded.
+type Destinations = HashMap<String, MountCandidate>;
+
+/// The folder whose files may be mounted, or why none of a device is.
+fn folder_to_mount<'a>(
+    entry: &'a ListedDevice,
+    host: &HostFacts,
+) -> Result<&'a StoreFolder, NoMountsReason> {
+    if entry.policy.model == DriverModel::Legacy {
+        return Err(NoMountsReason::Legacy);
+    }
+    let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
+    match (entry.policy.container.runtime_mounts, &entry.device.driver_store) {
+        (RuntimeMounts::Never, _) => Err(NoMountsReason::Never),
+        (RuntimeMounts::Auto, _) if mounted_by_windows => Err(NoMountsReason::MountedByWindows),
+        (_, Err(NoStoreFolder::Unknown)) => Err(NoMountsReason::NoDriverStore),
+        (_, Err(NoStoreFolder::Rejected(_))) => Err(NoMountsReason::DriverStoreOutside),
+        (_, Ok(_)) if host.inside_container => Err(NoMountsReason::InsideContainer),
+        (_, Ok(folder)) => Ok(folder),
+    }
+}
+
+/// The additional mounts of a device that Windows' own mounts replace.
+fn not_applied(entry: &ListedDevice, host: &HostFacts) -> Vec<FileDecision> {
+    let Ok(store) = &entry.device.driver_store else { return Vec::new() };
+    candidates(entry, host)
+        .into_iter()
+        .filter(|c| c.origin == MountOrigin::Configuration && c.left_out.is_none())
+        .map(|c| FileDecision { file: c.mount(store), outcome: MountOutcome::NotApplied })
+        .collect()
+}
+
+/// Adds the decision about each file of a device in `folder`. Returns the reason if none of them is
+/// mounted.
+fn add_files(
+    plan: &mut MountPlan,
+    taken: &mut Destinations,
+    entry: &ListedDevice,
+    folder: &StoreFolder,
+    host: &HostFacts,
+    exists: &dyn Fn(&str) -> bool,
+) -> Option<NoMountsReason> {
+    let mut is_any_mounted = false;
+    let mut decisions = Vec::new();
+    for candidate in candidates(entry, host) {
+        let file = candidate.mount(folder);
+        let by = taken.get(&file.destination());
+        let outcome = match (candidate.left_out.clone(), by) {
+            (Some(left_out), _) => left_out,
+            // Two devices with the same driver name the same file, which is no collision.
+            (None, Some(by)) if by.host_path == file.host_path => {
+                is_any_mounted = true;
+                continue;
+            }
+            (None, _) if !contains(folder, &candidate, &file, exists) => MountOutcome::Missing,
+            (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
+            (None, None) => {
+                taken.insert(file.destination(), file.clone());
+                is_any_mounted = true;
+                MountOutcome::Mounted
+            }
+        };
+        decisions.push(FileDecision { file, outcome });
+    }
+    let reason = (!is_any_mounted).then(|| none_mounted(entry, &decisions));
+    plan.add(decisions);
+    reason
+}
+
+/// Why none of the files in `decisions` is mounted. The defaults do not count: they are optional.
+fn none_mounted(entry: &ListedDevice, decisions: &[FileDecision]) -> NoMountsReason {
+    if decisions.iter().any(|decision| decision.file.origin != MountOrigin::Default) {
+        return NoMountsReason::LeftOut(LeftOut::of(decisions));
+    }
+    match entry.policy.container.runtime_mounts {
+        RuntimeMounts::Extra => NoMountsReason::NoAdditionalMounts(entry.device.vendor),
+        RuntimeMounts::Auto | RuntimeMounts::Always | RuntimeMounts::Never => {
+            NoMountsReason::NoneNamed
+        }
+    }
+}
+
+/// Whether the folder contains a candidate, which is `file` on the host.
 fn contains(
     folder: &StoreFolder,
-    source: &StorePath,
+    candidate: &Candidate<'_>,
     file: &MountCandidate,
     exists: &dyn Fn(&str) -> bool,
 ) -> bool {
-    folder.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
+    let source = candidate.file.source.as_str();
+    folder.files.contains(source).unwrap_or_else(|| exists(&file.host_path))
 }
 
-/// The reason why no file of a device is mounted; `None` if files may be mounted.
-fn no_mounts(
-    device: &Device,
-    policy: &ContainerPolicy,
-    host: &HostFacts,
-) -> Option<NoMountsReason> {
-    let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
-    match (policy.runtime_mounts, &device.driver_store) {
-        (RuntimeMounts::Never, _) => Some(NoMountsReason::Never),
-        (RuntimeMounts::Auto, _) if mounted_by_windows => Some(NoMountsReason::MountedByWindows),
-        (_, Err(NoStoreFolder::Unknown)) => Some(NoMountsReason::NoDriverStore),
-        (_, Err(NoStoreFolder::Rejected(_))) => Some(NoMountsReason::DriverStoreOutside),
-        (_, Ok(_)) => host.inside_container.then_some(NoMountsReason::InsideContainer),
+/// A file that the driver, the configuration or the defaults name for a device.
+struct Candidate<'a> {
+    /// The folder of its destination.
+    folder: &'static str,
+    origin: MountOrigin,
+    file: &'a RuntimeFile,
+    /// Why it is not mounted even if it exists.
+    left_out: Option<MountOutcome>,
+}
+
+impl Candidate<'_> {
+    fn mount(&self, store: &StoreFolder) -> MountCandidate {
+        let RuntimeFile { source, destination } = self.file;
+        MountCandidate {
+            host_path: format!("{}\\{source}", store.path.trim_end_matches('\\')),
+            container_path: format!("{}\\{destination}", self.folder),
+            origin: self.origin,
+        }
     }
 }
 
-/// The files of a device, each with the folder of its destination and its origin, in the order in
-/// which they take destinations.
-fn files<'a>(
-    device: &'a Device,
-    policy: &'a ContainerPolicy,
-    wow64: Wow64,
-) -> Vec<(&'static str, MountOrigin, &'a RuntimeFile)> {
+/// The files of a device in the order in which they take destinations.
+fn candidates<'a>(entry: &'a ListedDevice, host: &HostFacts) -> Vec<Candidate<'a>> {
+    let device = &*entry.device;
+    let policy = &*entry.policy.container;
     let with_driver = policy.runtime_mounts != RuntimeMounts::Extra;
     let files = &device.runtime_files;
-    let mut folders =
-        vec![(SYSTEM32, with_driver, &files.system32, &policy.additional, &NVIDIA_SYSTEM32)];
-    if wow64 == Wow64::Present {
-        folders.push((
-            SYSWOW64,
-            with_driver && !policy.omit_wow64,
-            &files.wow64,
-            &policy.additional_wow64,
-            &NVIDIA_WOW64,
-        ));
-    }
+    let folders = [
+        (SYSTEM32, &files.system32, &policy.additional, &NVIDIA_SYSTEM32),
+        (SYSWOW64, &files.wow64, &policy.additional_wow64, &NVIDIA_WOW64),
+    ];
     let mut list = Vec::new();
-    for (folder, with_driver, of_driver, additional, defaults) in folders {
+    for (folder, of_driver, additional, defaults) in folders {
+        let mut named = Vec::new();
         if with_driver {
-            list.extend(of_driver.iter().map(|file| (folder, MountOrigin::Registry, file)));
+            named.extend(of_driver.iter().map(|file| (MountOrigin::Registry, file)));
         }
         let additional = additional.get(&device.vendor).into_iter().flatten();
-        list.extend(additional.map(|file| (folder, MountOrigin::Configuration, file)));
+        named.extend(additional.map(|file| (MountOrigin::Configuration, file)));
         if with_driver && device.vendor == Vendor::Nvidia {
-            list.extend(defaults.iter().map(|file| (folder, MountOrigin::Default, file)));
+            named.extend(defaults.iter().map(|file| (MountOrigin::Default, file)));
         }
+        list.extend(named.into_iter().map(|(origin, file)| {
+            let left_out = left_out(folder, origin, file, policy, host);
+            Candidate { folder, origin, file, left_out }
+        }));
     }
     list
+}
+
+/// Why a file is not mounted even if it exists. `runtimeFilesWow64` is not about the files that the
+/// user names.
+fn left_out(
+    folder: &str,
+    origin: MountOrigin,
+    file: &RuntimeFile,
+    policy: &ContainerPolicy,
+    host: &HostFacts,
+) -> Option<MountOutcome> {
+    let is_wow64 = folder == SYSWOW64;
+    if is_wow64 && host.wow64 == Wow64::Absent {
+        return Some(MountOutcome::NoWow64);
+    }
+    if is_wow64 && policy.omit_wow64 && origin != MountOrigin::Configuration {
+        return Some(MountOutcome::Wow64Omitted);
+    }
+    let name = file.destination.folded();
+    let is_excluded = policy.exclude_mounts.iter().any(|excluded| excluded.folded() == name);
+    is_excluded.then_some(MountOutcome::Excluded)
 }
 
 fn files_of(list: &[(&str, &str)]) -> Vec<RuntimeFile> {
@@ -253,6 +402,16 @@ pub struct MountPlan {
 }
 
 impl MountPlan {
+    /// Adds the files of a device. A decision that another device with the same driver has as well
+    /// is in the plan once.
+    fn add(&mut self, decisions: Vec<FileDecision>) {
+        for decision in decisions {
+            if decision.outcome == MountOutcome::Mounted || !self.files.contains(&decision) {
+                self.files.push(decision);
+            }
+        }
+    }
+
     /// The files to mount, in order.
     pub fn mounted(&self) -> impl Iterator<Item = &MountCandidate> {
         self.files.iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| &f.file)

@@ -45,6 +45,33 @@ impl FromStr for DeviceName {
     }
 }
 
+/// What is known of the devices that the node's annotation takes out of service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cordons {
+    /// Their names.
+    Known(Vec<DeviceName>),
+    /// The names cannot be read, for this reason. Each device may be one of them.
+    Unknown(String),
+}
+
+impl Cordons {
+    /// The names that are known.
+    #[must_use]
+    pub fn names(&self) -> &[DeviceName] {
+        match self {
+            Cordons::Known(names) => names,
+            Cordons::Unknown(_) => &[],
+        }
+    }
+}
+
+/// No device is out of service.
+impl Default for Cordons {
+    fn default() -> Cordons {
+        Cordons::Known(Vec::new())
+    }
+}
+
 /// Where a cordon comes from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CordonSource {

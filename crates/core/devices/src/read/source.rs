@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Adapter, DeviceName, DeviceResets, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct HostSnapshot {
     /// never contain them.
     pub gpu_uuids: BTreeMap<PnpId, String>,
     /// The devices that the node's annotation takes out of service. Sources leave this empty.
-    pub cordoned: Vec<DeviceName>,
+    pub cordoned: Cordons,
     /// The resets of drivers that were noticed, from [`ResetHistory`](crate::ResetHistory). Sources
     /// leave this empty.
     pub resets: Vec<DeviceResets>,

@@ -119,6 +119,8 @@ pub enum UnhealthyKind {
     Removed,
     /// An administrator took the device out of service.
     Cordoned,
+    /// It is not known whether an administrator took the device out of service.
+    CordonsUnknown,
     /// The driver was reset too often.
     Resets,
     /// A kind of a newer plugin.
@@ -204,6 +206,7 @@ impl Unhealthy {
             UnhealthyReason::Skipped => UnhealthyKind::Skipped,
             UnhealthyReason::Removed => UnhealthyKind::Removed,
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
+            UnhealthyReason::CordonsUnknown => UnhealthyKind::CordonsUnknown,
             UnhealthyReason::Resets => UnhealthyKind::Resets,
         };
         Unhealthy { kind, text: reason.to_string() }

@@ -47,6 +47,11 @@ pub enum UnhealthyReason {
     /// An administrator took the device out of service.
     #[error("cordoned: taken out of service by {0}")]
     Cordoned(CordonSource),
+    /// It is not known whether the node's annotation takes the device out of service.
+    #[error(
+        "the file with the cordoned devices cannot be read or trusted; doctor shows the reason"
+    )]
+    CordonsUnknown,
     /// The driver was reset too often.
     #[error("the driver was reset as often as unhealthyAfterResets says")]
     Resets,

@@ -41,6 +41,16 @@ impl DriverModel {
             named => named.into(),
         }
     }
+
+    /// The lock of the driver model's devices, of which one daemon on a node advertises each.
+    /// Devices that `legacy` advertises are also devices of WDDM.
+    #[must_use]
+    pub const fn lock(self) -> &'static str {
+        match self {
+            DriverModel::Wddm | DriverModel::Legacy => "directx-wddm",
+            DriverModel::Mcdm => "directx-mcdm",
+        }
+    }
 }
 
 named_value!(DriverModel);

@@ -1,9 +1,12 @@
 //! Devices that an administrator takes out of service.
 
-use devices::report::{DeviceEvent, EventReason, NodeReport, device_events};
+use devices::report::{
+    ConditionStatus, DeviceEvent, EventReason, NodeReport, UnhealthyKind, device_events,
+    devices_healthy,
+};
 use devices::{
-    Catalog, CordonSource, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot, ModelPolicy,
-    Moment, UnhealthyReason,
+    Catalog, CordonSource, Cordons, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot,
+    ModelPolicy, Moment, UnhealthyReason,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};
@@ -11,6 +14,11 @@ use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};
 fn cordoning(policy: ModelPolicy, names: &[&str]) -> ModelPolicy {
     let cordoned = names.iter().map(|name| name.parse().unwrap()).collect();
     ModelPolicy { cordoned, ..policy }
+}
+
+/// The names in an annotation.
+fn names(annotation: &str) -> Cordons {
+    Cordons::Known(DeviceName::list(annotation))
 }
 
 fn set(catalog: &Catalog, snapshot: &HostSnapshot) -> DeviceSet {
@@ -75,9 +83,9 @@ fn the_configuration_of_one_driver_model_cordons_devices_of_another() {
 fn the_annotation_cordons_without_a_new_catalog() {
     let catalog = catalog([wddm(1)]);
     let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
-    snapshot.cordoned = vec![r"PCI\VEN_10DE\2&0".parse().unwrap()];
+    snapshot.cordoned = names(r"PCI\VEN_10DE\2&0");
     assert_eq!(cordoned(&set(&catalog, &snapshot)), [(1002, CordonSource::NodeAnnotation)]);
-    snapshot.cordoned.clear();
+    snapshot.cordoned = Cordons::default();
     assert!(cordoned(&set(&catalog, &snapshot)).is_empty());
 }
 
@@ -102,7 +110,7 @@ fn a_name_of_no_device_is_one_event() {
     let catalog = catalog([wddm(1)]);
     let mut snapshot = host(vec![gpu(1, NVIDIA)]);
     let before = set(&catalog, &snapshot);
-    snapshot.cordoned = DeviceName::list("PCIROOT(9)");
+    snapshot.cordoned = names("PCIROOT(9)");
     let after = set(&catalog, &snapshot);
     let note = unmatched(&after).remove(0);
     let event = DeviceEvent { reason: EventReason::NotFound, note };
@@ -119,7 +127,7 @@ fn a_name_of_no_device_is_one_event() {
 #[test]
 fn a_name_of_no_device_is_reported_once() {
     let mut snapshot = host(vec![gpu(1, NVIDIA)]);
-    snapshot.cordoned = vec!["PCIROOT(9)".parse().unwrap()];
+    snapshot.cordoned = names("PCIROOT(9)");
     let models =
         [cordoning(model(DriverModel::Wddm), &["x"]), cordoning(model(DriverModel::Mcdm), &["x"])];
     assert_eq!(
@@ -152,4 +160,42 @@ fn a_cordoned_device_with_a_problem_is_cordoned() {
     broken.pnp.as_mut().unwrap().problem_code = 43;
     let set = set(&catalog([cordoning(wddm(1), &["PCIROOT(0)#PCI(0100)"])]), &host(vec![broken]));
     assert_eq!(cordoned(&set), [(1001, CordonSource::Configuration)]);
+}
+
+#[test]
+fn no_device_is_healthy_while_the_cordons_are_not_known() {
+    let mut configured = model(DriverModel::Wddm);
+    configured.cordoned = DeviceName::list("PCIROOT(0)#PCI(0300)");
+    let catalog = catalog([configured]);
+    let mut broken = gpu(2, NVIDIA);
+    broken.pnp.as_mut().unwrap().problem_code = 43;
+    let mut snapshot = host(vec![gpu(1, NVIDIA), broken, gpu(3, NVIDIA)]);
+    let known = set(&catalog, &snapshot);
+    snapshot.cordoned = Cordons::Unknown("cannot read `x`".to_owned());
+    let unknown = set(&catalog, &snapshot);
+    let reasons: Vec<Health> = unknown.entries().map(|entry| entry.health).collect();
+    // A device that is unhealthy anyway keeps its reason.
+    assert_eq!(
+        reasons,
+        [
+            UnhealthyReason::CordonsUnknown,
+            UnhealthyReason::ProblemCode(43),
+            UnhealthyReason::Cordoned(CordonSource::Configuration),
+        ]
+        .map(Health::Unhealthy)
+    );
+    let [known, unknown] = [known, unknown].map(|set| NodeReport::of(&set));
+    let reason = unknown.resources[0].devices[0].unhealthy.as_ref().unwrap();
+    assert_eq!(reason.kind, UnhealthyKind::CordonsUnknown);
+    assert_eq!(serde_json::to_value(reason.kind).unwrap(), "cordonsUnknown");
+    // Nobody took the devices out of service on purpose.
+    let condition = devices_healthy(&unknown);
+    assert_eq!(condition.status, ConditionStatus::False);
+    assert!(condition.message.contains(&reason.text), "{condition:?}");
+    let events = device_events(&known, &unknown);
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].reason, EventReason::Unhealthy);
+    let recovered = device_events(&unknown, &known);
+    assert_eq!(recovered.len(), 1, "{recovered:?}");
+    assert_eq!(recovered[0].reason, EventReason::Recovered);
 }

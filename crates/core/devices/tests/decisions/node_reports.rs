@@ -10,7 +10,8 @@ use devices::report::{
     devices_healthy, devices_ready, labels,
 };
 use devices::{
-    Attribute, Catalog, Cordon, CordonSource, DeviceName, DeviceSet, HostSnapshot, Moment, Policy,
+    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceName, DeviceSet, HostSnapshot, Moment,
+    Policy,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -161,7 +162,7 @@ fn the_condition_names_unhealthy_devices() {
 fn devices_that_are_only_out_of_service_on_purpose_are_no_fault() {
     let mut snapshot = recorded("aws-t4-two.yaml");
     let id = snapshot.adapters[0].pnp.as_ref().unwrap().id.to_string();
-    snapshot.cordoned = DeviceName::list(&id);
+    snapshot.cordoned = Cordons::Known(DeviceName::list(&id));
     let cordoned = devices_healthy(&report(&snapshot));
     assert_eq!((cordoned.status, cordoned.reason), (ConditionStatus::True, "CordonedDevices"));
     let start = format!("1 of 2 devices are out of service: {id} (NVIDIA Tesla T4): ");

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use devices::{
-    AllocationPolicy, Attribute, DeviceMatch, DriverModel, LocationPath, Offer, ResourceOrigin,
-    ResourceRule, SharedRequests,
+    AllocationPolicy, Attribute, Catalog, DeviceMatch, DriverModel, LocationPath, Offer,
+    ResourceOrigin, ResourceRule, SharedRequests,
 };
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, model, npu, wddm, with_rules};
@@ -113,6 +113,38 @@ fn a_rule_shared_by_two_models_is_one_resource() {
     let offer = catalog(models).offer(&host(vec![npu(1), gpu(2, 0x8086)]));
     assert_eq!(assigned(&offer)[2], ("intel.com/any".to_owned(), vec![1001, 1002]));
     assert!(offer.unmatched_rules.is_empty());
+}
+
+#[test]
+fn a_resource_names_every_driver_model_whose_devices_it_can_have() {
+    let any = || vec![rule("intel.com/any", DeviceMatch::default())];
+    let both = [DriverModel::Wddm, DriverModel::Mcdm].map(|m| with_rules(model(m), any()));
+    let models = |catalog: &Catalog| -> Vec<Vec<DriverModel>> {
+        catalog.resources().iter().map(|spec| spec.models.clone()).collect()
+    };
+    let [wddm, mcdm] = [DriverModel::Wddm, DriverModel::Mcdm];
+    assert_eq!(models(&catalog(both.clone())), [vec![wddm], vec![mcdm], vec![wddm, mcdm]]);
+    let [display, mut compute] = both;
+    compute.rules = [].into();
+    assert_eq!(models(&catalog([display.clone(), compute.clone()]))[2], [wddm]);
+    compute.resource = display.resource.clone();
+    assert_eq!(models(&catalog([display, compute])), [vec![wddm, mcdm], vec![wddm]]);
+}
+
+/// By these locks, daemons for different driver models exclude each other where they must.
+#[test]
+fn driver_models_that_advertise_the_same_device_have_the_same_lock() {
+    let mut display_only = gpu(3, 0x1414);
+    display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
+    let snapshot = host(vec![gpu(1, NVIDIA), npu(2), display_only]);
+    let luids = |m| assigned(&catalog([model(m)]).offer(&snapshot)).remove(0).1;
+    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
+    for one in models {
+        for other in models {
+            let overlap = luids(one).iter().any(|luid| luids(other).contains(luid));
+            assert_eq!(one.lock() == other.lock(), overlap, "{one} {other}");
+        }
+    }
 }
 
 #[test]

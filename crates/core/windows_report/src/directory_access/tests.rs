@@ -9,6 +9,7 @@ const ADMINISTRATORS: &[u32] = &[5, 32, 544];
 const USERS: &[u32] = &[5, 32, 545];
 const EVERYBODY: &[u32] = &[1, 0];
 const CREATOR_OWNER: &[u32] = &[3, 0];
+const AUTHENTICATED_USERS: &[u32] = &[5, 11];
 const ALICE: &[u32] = &[5, 21, 1, 2, 3, 1001];
 
 /// What `icacls` shows as F, M, RX and W.
@@ -181,13 +182,15 @@ struct Disk(Vec<(&'static str, Entry)>);
 impl Disk {
     fn distrust(&self, file: &str, own: &[u32]) -> io::Result<Option<(String, String)>> {
         let own = sid(&sid_bytes(own));
-        distrust_of(Path::new(file), own.as_ref(), |path| {
-            let known = self.0.iter().find(|(known, _)| Path::new(known) == path);
-            match known {
-                None if path.ends_with("missing") => Err(io::ErrorKind::NotFound.into()),
-                known => Ok(known.map(|(_, entry)| entry.clone()).unwrap_or_default()),
-            }
-        })
+        distrust_of(Path::new(file), own.as_ref(), |path| self.entry(path))
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        let known = self.0.iter().find(|(known, _)| Path::new(known) == path);
+        match known {
+            None if path.ends_with("missing") => Err(io::ErrorKind::NotFound.into()),
+            known => Ok(known.map(|(_, entry)| entry.clone()).unwrap_or_default()),
+        }
     }
 
     /// Who may change what, for a process of SYSTEM, with the separators of Unix.
@@ -301,6 +304,88 @@ fn what_is_above_a_target_and_a_link_is_checked() {
         let found = reason(vec![(path, entry), safe()]).unwrap();
         assert!(found.ends_with(&format!(" may change `{path}`")), "{found}");
     }
+}
+
+/// The folder of the feature discovery below the kubelet's folder, and the file in it.
+const OWN_FILE: &str = "/var/lib/kubelet/device-plugins/directx/cordoned-devices";
+const OWN_FOLDER: &str = "/var/lib/kubelet/device-plugins/directx";
+
+/// The reason not to trust [`OWN_FILE`], for a process of SYSTEM.
+fn own_distrust(entries: Vec<(&'static str, Entry)>) -> io::Result<Option<String>> {
+    let own = sid(&sid_bytes(SYSTEM));
+    let disk = Disk(entries);
+    distrust_in_own_folder(Path::new(OWN_FILE), own.as_ref(), |path| disk.entry(path))
+        .map(|reason| reason.map(|reason| reason.replace('\\', "/")))
+}
+
+/// `C:\var` of Azure's images inherits from the drive that Authenticated Users may modify it.
+fn var_on_azure() -> Entry {
+    let list = acl(&[
+        allow(FULL, SYSTEM),
+        allow(FULL, ADMINISTRATORS),
+        allow(READ, USERS),
+        allow(MODIFY, AUTHENTICATED_USERS),
+    ]);
+    let writers = writers(&sid_bytes(ADMINISTRATORS), Some(&list), false).unwrap();
+    Entry { writers, target: None }
+}
+
+#[test]
+fn what_is_above_a_folder_of_this_program_does_not_matter() {
+    let restricted = || {
+        let list = acl(&[allow(FULL, SYSTEM), allow(FULL, ADMINISTRATORS)]);
+        let writers = writers(&sid_bytes(SYSTEM), Some(&list), false).unwrap();
+        Entry { writers, target: None }
+    };
+    let entries = vec![("/var", var_on_azure()), (OWN_FOLDER, restricted())];
+    assert_eq!(
+        Disk(entries.clone()).reason(OWN_FILE).as_deref(),
+        Some("Authenticated Users (S-1-5-11) may change `/var`")
+    );
+    assert_eq!(own_distrust(entries).unwrap(), None);
+}
+
+#[test]
+fn a_file_in_a_folder_of_this_program_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
+    for path in [OWN_FILE, OWN_FOLDER] {
+        let may_change = |account: &str| Some(format!("{account} may change `{path}`"));
+        assert_eq!(
+            own_distrust(vec![(path, var_on_azure())]).unwrap(),
+            may_change("Authenticated Users (S-1-5-11)")
+        );
+        let theirs = owned(ALICE, READ, USERS);
+        assert_eq!(own_distrust(vec![(path, theirs)]).unwrap(), may_change("S-1-5-21-1-2-3-1001"));
+        let creating = owned(ADMINISTRATORS, 0x2, USERS);
+        assert_eq!(
+            own_distrust(vec![(path, creating)]).unwrap(),
+            may_change("Users (S-1-5-32-545)")
+        );
+        let linked = link("/elsewhere", Entry::default());
+        assert_eq!(
+            own_distrust(vec![(path, linked)]).unwrap(),
+            Some(format!("`{path}` is a link"))
+        );
+    }
+}
+
+/// The feature discovery removes the file and then its folder.
+#[test]
+fn a_file_that_does_not_exist_is_not_found_whatever_its_folder_is() {
+    let own = sid(&sid_bytes(SYSTEM));
+    for missing in [OWN_FILE, OWN_FOLDER] {
+        let result = distrust_in_own_folder(Path::new(OWN_FILE), own.as_ref(), |path| {
+            if path == Path::new(missing) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            Ok(if path == Path::new(OWN_FILE) { Entry::default() } else { var_on_azure() })
+        });
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::NotFound, "{missing}");
+    }
+    let denied = distrust_in_own_folder(Path::new(OWN_FILE), own.as_ref(), |_| {
+        Err(io::ErrorKind::PermissionDenied.into())
+    });
+    let text = denied.unwrap_err().to_string();
+    assert!(text.starts_with("cannot find out who may change"), "{text}");
 }
 
 #[test]

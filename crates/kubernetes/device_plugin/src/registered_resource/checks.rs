@@ -1,6 +1,6 @@
-//! The checks of what no event announces: the files of the sockets, and the lock.
+//! The checks of what no event announces: the files of the sockets, and the locks.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::resource::Resource;
 use crate::status::Phase;
 use crate::transport::{Identity, Lock, Transport};
 
-/// How long to wait after another daemon freed the lock of the resource before registering. When
-/// the stream of the other daemon ends, the kubelet removes whatever is registered under the name
-/// of the resource. This daemon cannot observe when that has happened.
+/// How long to wait after another daemon freed a lock before registering. When the stream of the
+/// other daemon ends, the kubelet removes whatever is registered under the name of the resource.
+/// This daemon cannot observe when that has happened.
 const HANDOVER_DELAY: Duration = Duration::from_millis(500);
 
 /// How long a kubelet may be absent before the log warns. A restart takes some seconds.
@@ -26,11 +26,11 @@ const ABSENCE_LIMIT: Duration = Duration::from_secs(30);
 const STALE_LIMIT: Duration = Duration::from_secs(1);
 
 impl<T: Transport> RegisteredResource<T> {
-    /// Checks the sockets and the lock. Returns the kubelet's socket, if it exists, or why the
+    /// Checks the sockets and the locks. Returns the kubelet's socket, if it exists, or why the
     /// resource needs a new socket.
     pub(super) fn check(&mut self) -> Result<Option<Identity>, NewSocketReason> {
         let found = self.find_kubelet();
-        self.check_lock();
+        self.check_locks();
         self.publish();
         // If a stream stayed open, its end would later remove the registration of the other daemon.
         if self.kubelet_may_hold_stream && self.state.phase == Phase::WaitingForOtherDaemon {
@@ -83,30 +83,27 @@ impl<T: Transport> RegisteredResource<T> {
         None
     }
 
-    /// Takes the lock, if this daemon does not have it or no longer has it.
-    fn check_lock(&mut self) {
-        if self.lock.as_ref().is_some_and(Lock::is_held) {
-            return;
-        }
+    /// Takes the locks that this daemon does not have or no longer has.
+    fn check_locks(&mut self) {
+        let had_locks = self.lock.is_some();
+        let taken = self.take_locks();
         let resource = self.resource.name();
         let now = Instant::now();
-        if self.lock.take().is_some() {
-            tracing::warn!(resource, "the lock was removed; taking it again");
-        }
-        match self.node.transport.lock(&self.node.directory, resource) {
-            Ok(lock) => {
-                self.lock = Some(lock);
+        match taken {
+            Ok(()) => {
                 if self.state.phase == Phase::WaitingForOtherDaemon {
-                    tracing::info!(resource, "the other daemon no longer serves the resource");
+                    tracing::info!(resource, "no longer waiting for another daemon");
                     self.handover_ends = now + HANDOVER_DELAY;
                     self.set_phase(Phase::WaitingForKubelet, None);
                 }
-                self.sweep();
+                if !had_locks {
+                    self.sweep();
+                }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 let holder = error.to_string();
                 if self.state.phase != Phase::WaitingForOtherDaemon {
-                    let hint = "run only one daemon for a resource";
+                    let hint = "run only one daemon for a resource and for its devices";
                     tracing::warn!(resource, holder, hint, "waiting for another daemon");
                     self.sweep();
                 }
@@ -126,6 +123,24 @@ impl<T: Transport> RegisteredResource<T> {
                 }
             }
         }
+    }
+
+    /// Takes the locks that the resource shares with others, then the lock of its name. Without the
+    /// shared ones it does not keep the lock of its name, which the daemon that has them needs.
+    fn take_locks(&mut self) -> io::Result<()> {
+        if let Err(error) = self.node.take_locks(&self.resource.locks()) {
+            self.lock = None;
+            return Err(error);
+        }
+        if self.lock.as_ref().is_some_and(Lock::is_held) {
+            return Ok(());
+        }
+        let resource = self.resource.name();
+        if self.lock.take().is_some() {
+            tracing::warn!(resource, "the lock was removed; taking it again");
+        }
+        self.lock = Some(self.node.transport.lock(&self.node.directory, resource)?);
+        Ok(())
     }
 
     fn sweep(&mut self) {

@@ -5,7 +5,7 @@
 pub(crate) enum NewSocketReason {
     /// The resource has no socket yet.
     Startup,
-    /// Another daemon took the lock after its file had been removed.
+    /// Another daemon took a lock after its file had been removed.
     LockLost,
     /// The socket was deleted or replaced.
     SocketLost,

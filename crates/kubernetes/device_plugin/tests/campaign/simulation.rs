@@ -72,6 +72,9 @@ impl Simulation {
     pub(crate) async fn new(options: KubeletOptions, rng: Rng) -> Self {
         let mut node = Node::new();
         let resources = RESOURCES.map(|(name, prefix, _)| node.add(name, prefix, 2)).to_vec();
+        for resource in &resources {
+            resource.require("devices");
+        }
         let host = node.host.clone();
         let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, options).unwrap();
         let plugin = node.run();

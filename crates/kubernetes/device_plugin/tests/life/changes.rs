@@ -152,6 +152,12 @@ async fn invalid_names_end_the_plugin() {
         let ended = timeout(SECOND * 5, node.run().task).await.unwrap().unwrap();
         assert_eq!(ended, Err(error));
     }
+    for lock in ["", GPU, "Gpus"] {
+        let mut node = Node::new();
+        node.add(GPU, "gpu", 1).require(lock);
+        let ended = timeout(SECOND * 5, node.run().task).await.unwrap().unwrap();
+        assert_eq!(ended, Err(RunError::InvalidLock(lock.to_owned())));
+    }
     let mut node = Node::new();
     node.add(&format!("example.com/{}", "x".repeat(63)), &"x".repeat(56), 1);
     let plugin = node.run();

@@ -1,10 +1,10 @@
-//! Several plugins with the same resource on one node.
+//! Several plugins with the same resource or the same devices on one node.
 
 use std::path::Path;
 use std::time::Duration;
 
 use device_plugin::status::{Phase, query_all};
-use device_plugin::{Readiness, Resource, Transport, UnixSockets};
+use device_plugin::{Readiness, Resource, ResourceReadiness, Transport, UnixSockets};
 use kubelet_double::{Cleanup, InMemory, KubeletDouble, KubeletOptions};
 use tokio::time::{sleep, timeout};
 
@@ -182,6 +182,142 @@ async fn the_status_says_that_another_daemon_serves() {
     assert_eq!(status.phase(), Phase::WaitingForOtherDaemon);
     assert!(status.waiting_ms >= 5000, "{}", status.waiting_ms);
     assert_eq!(status.last_error, "another plugin has the lock");
+}
+
+/// The name of GPUs that several pods share.
+const SHARED: &str = "example.com/gpu.shared";
+
+/// The lock of the GPUs, whatever the resource is called.
+const GPUS: &str = "gpus";
+
+/// A daemon on this host with resources that need locks.
+fn run_locked(host: &InMemory, resources: &[(&str, &[&str])]) -> Plugin {
+    let mut node = Node::new();
+    node.host = host.clone();
+    for (name, locks) in resources {
+        let devices = node.add(name, &name.replace('/', "-"), 2);
+        for lock in *locks {
+            devices.require(lock);
+        }
+    }
+    node.run()
+}
+
+/// The resources that have allocatable devices.
+fn allocatable(kubelet: &KubeletDouble<InMemory>) -> Vec<String> {
+    let mut views = kubelet.resources();
+    views.retain(|view| view.allocatable > 0);
+    views.into_iter().map(|view| view.name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_devices_are_not_advertised_under_two_names() {
+    let (node, kubelet) = start();
+    let first = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    first.wait_until_ready().await;
+    let second = run_locked(&node.host, &[(SHARED, &[GPUS]), ("example.com/big", &[GPUS])]);
+    let all_wait = |readiness: &Readiness| {
+        let mut phases = readiness.resources.iter().map(|resource| resource.phase);
+        readiness.resources.len() == 2 && phases.all(|phase| phase == Phase::WaitingForOtherDaemon)
+    };
+    within(NOTICED, &second, all_wait).await;
+    sleep(Duration::from_secs(20)).await;
+    assert!(first.readiness.borrow().is_ready() && all_wait(&second.readiness.borrow()));
+    assert_eq!(second.readiness.borrow().resources[0].last_error, "another plugin has the lock");
+    assert_eq!(allocatable(&kubelet), [GPU]);
+
+    first.task.abort();
+    within(NOTICED, &second, Readiness::is_ready).await;
+    kubelet.wait_for(|_| allocatable(&kubelet) == ["example.com/big", SHARED]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_stays_with_the_daemon_when_its_resources_change() {
+    let (node, kubelet) = start();
+    let first = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    first.wait_until_ready().await;
+    let second = run_locked(&node.host, &[(SHARED, &[GPUS])]);
+    within(NOTICED, &second, waits).await;
+    first.served.send_modify(|served| served.resources = Vec::new());
+    sleep(NOTICED).await;
+    assert!(waits(&second.readiness.borrow()));
+    assert!(allocatable(&kubelet).is_empty());
+
+    let big = Devices::new("example.com/big", "big", 2);
+    big.require(GPUS);
+    first.served.send_modify(|served| served.resources = vec![big]);
+    within(Duration::from_millis(100), &first, Readiness::is_ready).await;
+    sleep(NOTICED).await;
+    assert_eq!(allocatable(&kubelet), ["example.com/big"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_waits_for_all_of_its_locks_and_keeps_none_meanwhile() {
+    let (node, kubelet) = start();
+    let gpus = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    gpus.wait_until_ready().await;
+    let both = run_locked(&node.host, &[(SHARED, &["npus", GPUS])]);
+    within(NOTICED, &both, waits).await;
+    let npus = run_locked(&node.host, &[("example.com/npu", &["npus"])]);
+    within(NOTICED, &npus, Readiness::is_ready).await;
+    gpus.stop().await.unwrap();
+    sleep(NOTICED).await;
+    assert!(waits(&both.readiness.borrow()));
+    npus.stop().await.unwrap();
+    within(NOTICED, &both, Readiness::is_ready).await;
+    kubelet.wait_for(|_| allocatable(&kubelet) == [SHARED]).await;
+}
+
+/// The resources of a daemon that has one of its locks are served, as far as they need no other.
+#[tokio::test(start_paused = true)]
+async fn only_the_resources_wait_that_need_the_lock() {
+    let (node, kubelet) = start();
+    let gpus = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    gpus.wait_until_ready().await;
+    let all = run_locked(&node.host, &[(SHARED, &[GPUS]), ("example.com/npu", &["npus"])]);
+    within(NOTICED, &all, |readiness| {
+        waits(readiness) && readiness.resources.last().is_some_and(ResourceReadiness::is_ready)
+    })
+    .await;
+    sleep(NOTICED).await;
+    assert_eq!(allocatable(&kubelet), [GPU, "example.com/npu"]);
+    gpus.stop().await.unwrap();
+    within(NOTICED, &all, Readiness::is_ready).await;
+}
+
+/// Two daemons that start at the same time could otherwise get one lock each, and both would wait
+/// with what needs both.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_takes_all_locks_before_it_serves() {
+    let node = Node::new();
+    node.host.fail_binds(Some(std::io::ErrorKind::StorageFull));
+    let resources: [(&str, &[&str]); 2] = [(GPU, &[GPUS]), ("example.com/npu", &["npus"])];
+    let _plugin = run_locked(&node.host, &resources);
+    sleep(Duration::from_millis(1)).await;
+    for lock in [GPUS, "npus"] {
+        let taken = node.host.lock(Path::new(DIRECTORY), lock);
+        assert!(taken.is_err(), "{lock}");
+    }
+}
+
+/// The daemon that took the lock can also need the name of the resource.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_lost_the_lock_of_its_devices_gives_way() {
+    let (node, kubelet) = start();
+    let first = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    first.wait_until_ready().await;
+    let second = run_locked(&node.host, &[(GPU, &[GPUS])]);
+    within(NOTICED, &second, waits).await;
+    node.host.remove_directory(&Path::new(DIRECTORY).join("locks").join(GPUS));
+    let taken = node.host.lock(Path::new(DIRECTORY), GPUS).unwrap();
+    within(NOTICED, &first, waits).await;
+    timeout(NOTICED, kubelet.wait_for(|_| allocatable(&kubelet).is_empty())).await.unwrap();
+    assert!(node.host.lock(Path::new(DIRECTORY), GPU).is_ok());
+    drop(taken);
+    sleep(NOTICED).await;
+    let is_ready = |plugin: &Plugin| plugin.readiness.borrow().is_ready();
+    assert!(is_ready(&first) != is_ready(&second));
+    assert_eq!(allocatable(&kubelet), [GPU]);
 }
 
 /// The host's own lock survives a kubelet that empties its directory.

@@ -30,6 +30,7 @@ pub(crate) const GPU: &str = "example.com/gpu";
 pub(crate) struct Devices {
     name: String,
     prefix: String,
+    locks: std::sync::Mutex<Vec<String>>,
     list: watch::Sender<Arc<DeviceList>>,
     current: std::sync::Mutex<Vec<AdvertisedDevice>>,
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
@@ -54,6 +55,7 @@ impl Devices {
         Arc::new(Devices {
             name: name.to_owned(),
             prefix: prefix.to_owned(),
+            locks: std::sync::Mutex::default(),
             list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
             current: devices.into(),
             panic_on: None.into(),
@@ -64,6 +66,11 @@ impl Devices {
             starting: AtomicUsize::default(),
             answered: AtomicUsize::default(),
         })
+    }
+
+    /// Adds a lock that the resource needs.
+    pub(crate) fn require(&self, lock: &str) {
+        self.locks.lock().unwrap().push(lock.to_owned());
     }
 
     pub(crate) fn set_unhealthy(&self, id: &str) {
@@ -113,6 +120,10 @@ impl Resource for Devices {
 
     fn socket_prefix(&self) -> Cow<'_, str> {
         self.prefix.as_str().into()
+    }
+
+    fn locks(&self) -> Vec<String> {
+        self.locks.lock().unwrap().clone()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {

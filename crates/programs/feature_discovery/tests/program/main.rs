@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 mod destinations;
+#[cfg(unix)]
+mod printed;
 mod reference;
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A command of the program without any configuration in its environment.
@@ -22,11 +23,6 @@ fn program() -> Command {
     }
     command.stdin(Stdio::null());
     command
-}
-
-/// The path of a recorded host of the repository.
-fn recorded(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories").join(name)
 }
 
 /// Exit status, standard output and standard error of the program with these arguments.

@@ -6,9 +6,9 @@ use std::fmt;
 use command_line::device_summary::mounted_files;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel,
-    HostFacts, MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
-    Platform, ResourceDevices, ResourceName, Sharing,
+    AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, HostFacts,
+    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
+    ResourceDevices, ResourceName, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -42,8 +42,8 @@ pub(crate) enum Note {
     Hint(String),
     /// A file that is not mounted, and why. A container can have many.
     NotMounted(String),
-    /// A file that is not mounted as intended: the configuration excludes it, or it is one of the
-    /// plugin's defaults that this driver does not have.
+    /// A file that is not mounted as intended: the configuration or the host excludes it, or it is
+    /// one of the plugin's defaults that this driver does not have.
     LeftOut(String),
 }
 
@@ -142,7 +142,7 @@ fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<N
     let mut notes =
         vec![device_choice(plan, resource.spec.sharing), Note::Decision(device_entry(plan))];
     notes.extend(plan.warnings.iter().map(|warning| Note::Warning(warning.to_string())));
-    notes.extend(files(plan, resource));
+    notes.extend(files(plan));
     if host.build.is_none() && host.platform == Platform::Windows {
         notes.push(Note::Decision(
             "the host's build is unknown; a build before 26100 is assumed".to_owned(),
@@ -205,12 +205,11 @@ fn device_entry(plan: &Plan) -> String {
     }
 }
 
-fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
+fn files(plan: &Plan) -> Vec<Note> {
     let mut notes = Vec::new();
     if matches!(plan.device, DeviceGrant::Dxg | DeviceGrant::Cdi) {
-        for (_, why) in plan.mounts.devices_without_mounts.iter().take(1) {
-            notes.push(Note::Exception(format!("no folder with libraries is mounted: {why}")));
-        }
+        let reason = plan.mounts.devices_without_mounts.first();
+        notes.extend(reason.and_then(|(_, reason)| without_folders(*reason)));
         return notes;
     }
     if plan.mounts.mounted().any(is_launcher) {
@@ -219,15 +218,7 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
                 .to_owned(),
         ));
     }
-    let model = resource.entries().first().map(|entry| entry.policy.model);
-    if model == Some(DriverModel::Legacy) {
-        notes.push(Note::Exception("the legacy driver model mounts no runtime files".to_owned()));
-    }
-    for (luid, why) in &plan.mounts.devices_without_mounts {
-        notes.push(Note::Exception(format!(
-            "no runtime files of the device with LUID {luid} are mounted: {why}"
-        )));
-    }
+    notes.extend(without_mounts(plan));
     let mounted = match plan.mounts.mounted().filter(|file| !is_launcher(file)).count() {
         0 => None,
         1 => Some("1 runtime file exists and is mounted read-only".to_owned()),
@@ -256,6 +247,19 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
                 notes.push(Note::LeftOut(format!("{path}{why}")));
                 continue;
             }
+            (MountOutcome::Wow64Omitted, origin) => {
+                notes.push(Note::LeftOut(format!(
+                    "{path}, named by {origin}, is for 32-bit programs, and runtimeFilesWow64 is \
+                     false"
+                )));
+                continue;
+            }
+            (MountOutcome::NoWow64, origin) => {
+                notes.push(Note::LeftOut(format!(
+                    "{path}, named by {origin}, is for 32-bit programs, which the host does not run"
+                )));
+                continue;
+            }
             (MountOutcome::DestinationTaken { by }, origin) => {
                 format!(", named by {origin}: {} is mounted at {}", by.host_path, by.container_path)
             }
@@ -263,6 +267,44 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<Note> {
         notes.push(Note::NotMounted(format!("{path}{why}")));
     }
     notes
+}
+
+/// Why a container of a Linux host gets no folder. With the CDI device it has them.
+fn without_folders(reason: NoMountsReason) -> Option<Note> {
+    match reason {
+        NoMountsReason::InCdiDevice => None,
+        NoMountsReason::Legacy
+        | NoMountsReason::Never
+        | NoMountsReason::NoAdditionalMounts(_)
+        | NoMountsReason::ExtraOnLinux
+        | NoMountsReason::NoFolders
+        | NoMountsReason::MountedByWindows
+        | NoMountsReason::NoDriverStore
+        | NoMountsReason::DriverStoreOutside
+        | NoMountsReason::InsideContainer
+        | NoMountsReason::NoneNamed
+        | NoMountsReason::LeftOut(_) => {
+            Some(Note::Exception(format!("no folder with libraries is mounted: {reason}")))
+        }
+    }
+}
+
+/// Why a container gets no runtime files of its devices: one note for all devices if they have the
+/// same reason.
+fn without_mounts(plan: &Plan) -> Vec<Note> {
+    let devices = &plan.mounts.devices_without_mounts;
+    if let Some((_, why)) = devices.first()
+        && devices.len() == plan.devices.len()
+        && devices.iter().all(|(_, other)| other == why)
+    {
+        return vec![Note::Exception(format!("no runtime files are mounted: {why}"))];
+    }
+    let notes = devices.iter().map(|(luid, why)| {
+        Note::Exception(format!(
+            "no runtime files of the device with LUID {luid} are mounted: {why}"
+        ))
+    });
+    notes.collect()
 }
 
 fn is_launcher(file: &MountCandidate) -> bool {

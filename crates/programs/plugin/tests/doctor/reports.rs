@@ -239,6 +239,22 @@ fn devices_that_the_annotation_takes_out_of_service_are_named() {
 }
 
 #[test]
+fn a_file_with_cordoned_devices_that_cannot_be_read_is_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("directx/cordoned-devices")).unwrap();
+    let directory = folder.path().display().to_string();
+    let path = recorded("aws-t4-two.yaml");
+    let (status, report) = report(&["--inventory", &path, "--device-plugin-dir", &directory]);
+    assert_eq!(status, Some(1));
+    let checks = checks(&report, "resources");
+    let lines: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
+    for expected in ["0 of 2 devices healthy", "the cordoned devices are not known: cannot read `"]
+    {
+        assert!(lines.iter().any(|line| line.starts_with(expected)), "{expected}: {lines:?}");
+    }
+}
+
+#[test]
 fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     if device_plugin::unix_sockets::skips_test() {
         return;
@@ -309,4 +325,52 @@ fn additional_mounts_that_are_missing_or_not_applied_are_a_warning() {
     let expected = "additional mounts are not applied: runtimeMounts is auto";
     assert!(!on_server_2025.is_empty());
     assert!(on_server_2025.iter().all(|what| what.starts_with(expected)), "{on_server_2025:?}");
+}
+
+/// Every destination that the driver of the recorded T4 and the defaults name.
+const EXCLUDE_ALL: &str = "excludeMounts: [nvcudadebugger.dll, nvcuda.dll, nvcuvid.dll, \
+    nvEncodeAPI64.dll, nvEncodeAPI.dll, nvapi64.dll, nvapi.dll, nvml.dll, OpenCL.dll, \
+    vulkan-1.dll, nvidia-smi.exe, vulkaninfo.exe]";
+
+/// What the plugin mounts depends on the configuration as well as on the host.
+#[test]
+fn the_lines_about_runtime_files_are_those_of_the_configuration() {
+    const SERVER_2022: &str = "aws-t4-two.yaml";
+    const SERVER_2025: &str = "made-up-l4-2025.yaml";
+    let legacy = &["--driver-model", "legacy"][..];
+    let mut lines = Vec::new();
+    for (host, flags, config) in [
+        (SERVER_2022, &[][..], ""),
+        (SERVER_2022, legacy, ""),
+        (SERVER_2022, &[], "runtimeMounts: extra"),
+        (SERVER_2022, &[], EXCLUDE_ALL),
+        (SERVER_2022, &[], "excludeMounts: [nvcuda.dll, vulkaninfo.exe]"),
+        (SERVER_2022, &[], "runtimeMounts: never"),
+        (SERVER_2022, &[], "runtimeFilesWow64: false"),
+        (SERVER_2025, &[], ""),
+        (SERVER_2025, &[], "runtimeMounts: always"),
+        (SERVER_2025, &[], "runtimeMounts: extra"),
+        ("made-up-gpu-pv.yaml", &[], ""),
+        ("made-up-wsl2-laptop.yaml", &[], "cdiDevices: true"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let path = recorded(host);
+        let file = file.display().to_string();
+        let arguments = [&["--inventory", path.as_str(), "--config", file.as_str()], flags];
+        let (_, report) = report(&arguments.concat());
+        lines.push([&[host], flags, &[config]].concat().join(" ").trim_end().to_owned());
+        for subject in ["windows", "runtime-files"] {
+            lines.extend(checks(&report, subject).into_iter().map(|check| {
+                let text = |key: &str| check[key].as_str().unwrap_or_default();
+                format!("  {} {subject}: {}", text("verdict"), text("what"))
+            }));
+        }
+    }
+    // Devices of the same kind have the same line.
+    lines.dedup();
+    insta::with_settings!({omit_expression => true}, {
+        insta::assert_snapshot!("runtime-files", lines.join("\n"));
+    });
 }

@@ -44,6 +44,7 @@ fn every_refusal_of_an_allocation_is_explained() {
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Skipped)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::CordonsUnknown)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();

@@ -159,9 +159,59 @@ fn files_are_mounted_by_build_and_by_configuration() {
         let pod = pod(&document, "one");
         assert_eq!(mounts(pod).len(), count, "{host} {config}");
         if count == 0 {
-            assert!(notes(pod).contains("no runtime files of the device"), "{}", notes(pod));
+            assert!(notes(pod).contains("no runtime files are mounted: "), "{}", notes(pod));
         }
     }
+}
+
+/// The reason is that of the plan, whatever the host names.
+#[test]
+fn a_pod_without_runtime_files_has_the_reason() {
+    let exclude_all = "excludeMounts: [nvcudadebugger.dll, nvcuda.dll, nvcuvid.dll, \
+        nvEncodeAPI64.dll, nvEncodeAPI.dll, nvapi64.dll, nvapi.dll, nvml.dll, OpenCL.dll, \
+        vulkan-1.dll, nvidia-smi.exe, vulkaninfo.exe]";
+    let legacy = &["--driver-model", "legacy"][..];
+    for (host, flags, config, reason) in [
+        (T4, legacy, "", "the driver model legacy mounts no runtime files"),
+        (
+            T4,
+            &[],
+            "runtimeMounts: extra",
+            "runtimeMounts is extra, and no additional mounts are configured for nvidia",
+        ),
+        (T4, &[], exclude_all, "every file is left out: 17 in excludeMounts"),
+        (T4, &[], "runtimeMounts: never", "runtimeMounts is never"),
+        (
+            SERVER_2025,
+            &[],
+            "",
+            "runtimeMounts is auto and Windows build 26100 or newer mounts driver files itself",
+        ),
+    ] {
+        let document = Simulation { host, config, flags, ..Default::default() }.run();
+        let pod = &document["pods"][0];
+        assert_eq!(mounts(pod).len(), 0, "{host} {config}");
+        let expected = format!("no runtime files are mounted: {reason}");
+        assert_eq!(notes(pod).matches("no runtime files are").count(), 1, "{}", notes(pod));
+        assert!(notes(pod).contains(&expected), "{}", notes(pod));
+    }
+    let cdi = "cdiDevices: true";
+    let document =
+        Simulation { host: "made-up-wsl2-laptop.yaml", config: cdi, ..Default::default() }.run();
+    let pod = &document["pods"][0];
+    assert!(!notes(pod).contains("is mounted"), "{}", notes(pod));
+}
+
+#[test]
+fn files_for_32_bit_programs_that_are_left_out_are_explained() {
+    let one = pod_flag("one", DISPLAY, 1);
+    let config = "runtimeFilesWow64: false";
+    let document = Simulation { host: T4, config, flags: &[&one], ..Default::default() }.run();
+    let pod = pod(&document, "one");
+    assert_eq!(mounts(pod).len(), 10);
+    let expected = "OpenCL32.dll, named by the driver, is for 32-bit programs, and \
+                    runtimeFilesWow64 is false";
+    assert!(notes(pod).contains(expected), "{}", notes(pod));
 }
 
 #[test]

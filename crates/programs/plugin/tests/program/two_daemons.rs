@@ -1,7 +1,8 @@
-//! Two daemons with the same resource in one device plugin directory.
+//! Two daemons with the same devices in one device plugin directory.
 
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use device_plugin::UnixSockets;
@@ -21,9 +22,22 @@ impl Daemon {
 
     fn start_in_pod(uid: &str, directory: &Path, flags: &[&str]) -> Daemon {
         let mut command = program();
-        command.env("POD_UID", uid);
-        command.args(["serve", "--driver-model", "wddm", "--device-plugin-dir"]).arg(directory);
-        command.arg("--inventory").arg(recorded("aws-t4-two.yaml")).args(flags);
+        command.env("POD_UID", uid).args(["serve", "--driver-model", "wddm", "--inventory"]);
+        Daemon::spawn(command.arg(recorded("aws-t4-two.yaml")).args(flags), directory)
+    }
+
+    /// A daemon for these driver models, on a host with a GPU and an NPU.
+    fn for_models(directory: &Path, models: &[&str]) -> Daemon {
+        let mut command = program();
+        command.args(["serve", "--inventory"]).arg(recorded("made-up-npu-beside-gpu.yaml"));
+        for model in models {
+            command.args(["--driver-model", model]);
+        }
+        Daemon::spawn(&mut command, directory)
+    }
+
+    fn spawn(command: &mut Command, directory: &Path) -> Daemon {
+        command.arg("--device-plugin-dir").arg(directory);
         Daemon(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
@@ -78,6 +92,86 @@ async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
     until(directory, "the second daemon", replaced).await;
     assert_eq!(kubelet.registrations(DISPLAY), 2);
     drop(second);
+}
+
+/// The state of each resource, by name.
+fn states(report: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let resources = report["resources"].as_array().unwrap().iter();
+    resources.map(|resource| (text(&resource["name"]), text(&resource["state"]))).collect()
+}
+
+const COMPUTE: &str = "directx.microsoft.com/compute";
+const SERVED: &str = "the kubelet received the device list";
+const WAITS: &str = "waiting for another daemon";
+
+/// One gives each GPU to one container, the other to four, so their resources have two names.
+#[tokio::test]
+async fn a_gpu_is_not_advertised_under_two_names() {
+    if device_plugin::unix_sockets::skips_test() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let directory = &folder.path().join("device-plugins");
+    let kubelet = KubeletDouble::start(UnixSockets, directory, KubeletOptions::default()).unwrap();
+    let configured = |name: &str, text: &str| -> Daemon {
+        let file: PathBuf = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        Daemon::start(directory, &["--config", file.to_str().unwrap()])
+    };
+    let exclusive = configured("exclusive.yaml", "multitenancy: 1");
+    until(directory, "the exclusive GPUs", is_ready).await;
+    let shared = "multitenancy: 4\nrenameShared: true\nresources:\n\
+        - {name: example.com/other, match: {vendor: amd}}";
+    let _shared = configured("shared.yaml", shared);
+    let names =
+        [DISPLAY.to_owned(), format!("{DISPLAY}.shared"), "example.com/other.shared".to_owned()];
+    let expected = |states: [&str; 3]| -> BTreeMap<String, String> {
+        names.iter().cloned().zip(states.map(str::to_owned)).collect()
+    };
+    let waits = expected([SERVED, WAITS, WAITS]);
+    let report = until(directory, "the shared GPUs", |report| states(report) == waits).await;
+    let holder = report["resources"][1]["lastError"].as_str().unwrap();
+    assert!(holder.contains("directx-wddm.lock"), "{holder}");
+    assert_eq!((report["ready"].clone(), waiting(&report)), (json!(false), 1));
+    let devices = |name: &str| {
+        let views = kubelet.resources();
+        views.iter().find(|view| view.name == name).map(|view| view.allocatable)
+    };
+    assert_eq!((devices(&names[0]), devices(&names[1])), (Some(2), None));
+
+    drop(exclusive);
+    until(directory, "the shared GPUs alone", is_ready).await;
+    let replaced = kubelet.wait_for(|_| devices(&names[1]) == Some(8));
+    tokio::time::timeout(LIMIT, replaced).await.unwrap();
+    assert_eq!(devices(&names[0]), Some(0));
+}
+
+#[tokio::test]
+async fn daemons_wait_only_for_the_devices_of_a_driver_model_that_both_advertise() {
+    if device_plugin::unix_sockets::skips_test() {
+        return;
+    }
+    let expected = |resources: &[(&str, &str)]| -> BTreeMap<String, String> {
+        resources.iter().map(|(name, state)| ((*name).to_owned(), (*state).to_owned())).collect()
+    };
+    let both = expected(&[(COMPUTE, SERVED), (DISPLAY, SERVED)]);
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path();
+    let _kubelet = KubeletDouble::start(UnixSockets, directory, KubeletOptions::default()).unwrap();
+    let separate = ["wddm", "mcdm"].map(|model| Daemon::for_models(directory, &[model]));
+    let side_by_side = |report: &Value| states(report) == both && waiting(report) == 0;
+    until(directory, "one daemon for each driver model", side_by_side).await;
+    drop(separate);
+
+    let legacy = Daemon::for_models(directory, &["legacy"]);
+    until(directory, "the class of all GPUs", is_ready).await;
+    let _other = Daemon::for_models(directory, &["wddm", "mcdm"]);
+    let partly =
+        expected(&[(COMPUTE, SERVED), (DISPLAY, WAITS), ("microsoft.com/directx", SERVED)]);
+    until(directory, "the NPU", |report| states(report) == partly).await;
+    drop(legacy);
+    until(directory, "all devices", side_by_side).await;
 }
 
 /// The exit codes of the readiness and the liveness probe of a pod.

@@ -216,7 +216,7 @@ fn files_of_two_versions_are_never_provided() {
     let replace = std::thread::spawn(move || {
         let mut filter = fs::OpenOptions::new().write(true).open(filter).unwrap();
         fs::write(program, "of the next version").unwrap();
-        filter.write_all(b"of the next version").unwrap();
+        io::Write::write_all(&mut filter, b"of the next version").unwrap();
     });
     let text = error(bed.folder().provide());
     assert!(text.contains("directx-visible.exe: it is being replaced"), "{text}");
@@ -237,6 +237,15 @@ fn what_others_put_there_is_not_followed() {
     fs::create_dir(&file).unwrap();
     let text = error(bed.folder().provide());
     assert!(text.contains(&format!("cannot write {}", file.display())), "{text}");
+}
+
+/// The log and the status have a problem that stays once.
+#[test]
+fn equal_errors_have_equal_texts() {
+    let bed = Bed::new();
+    let file = bed.all().join("missing").join(LAUNCHER_FILES[0]);
+    let [first, second] = [0, 1].map(|_| bed.folder().write(&file, b"").unwrap_err().to_string());
+    assert_eq!(first, second);
 }
 
 #[cfg(unix)]

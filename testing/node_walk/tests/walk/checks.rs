@@ -1,0 +1,187 @@
+//! What must agree at rest.
+
+use std::collections::BTreeMap;
+
+use daemon::configuration::ReloadStatus;
+use daemon::metrics::{PluginMetrics, Scrape, render};
+use device_plugin::Readiness;
+use devices::report::{
+    ConditionStatus, NodeReport, Progress, devices_healthy, devices_ready, labels,
+};
+use devices::{Catalog, DeviceSet, Health, Moment, UnhealthyReason};
+use serde_json::{Value, json};
+
+use crate::node::{Node, TAINT, configuration};
+
+/// The number of devices that can be allocated, by resource.
+type Counts = BTreeMap<String, usize>;
+
+fn agree<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    found: &T,
+    expected: &T,
+) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}:\n  found    {found:?}\n  expected {expected:?}"))
+}
+
+impl Node {
+    /// Fails with what does not agree.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.is_kubelet_running {
+            agree("allocatable", &self.allocatable(), &self.listed())?;
+        }
+        let Some(plugin) = &self.plugin else {
+            return self.check_unknown("PluginNotRunning");
+        };
+        let set = plugin.devices.borrow().set().clone();
+        agree("metrics", &metrics(&set), &healthy(&set))?;
+        let report = NodeReport::of(&set);
+        if self.reports_cordons() && !has_removed_devices(&set) {
+            agree("what the host gives without a past", &report, &self.predicted())?;
+        }
+        if self.hangs {
+            return self.check_unknown("PluginNotResponding");
+        }
+        if !self.is_followed() {
+            return Ok(());
+        }
+        let node = self.server.node();
+        agree("labels", &own_labels(&node), &json!(labels(&report, true)))?;
+        let healthy = devices_healthy(&report);
+        let expected = (healthy.status.to_string(), healthy.reason.to_owned(), healthy.message);
+        agree("healthy", &condition(&node, "DirectXDevicesHealthy"), &expected)?;
+        if self.is_kubelet_running {
+            self.check_ready(&node, &report)?;
+        }
+        Ok(())
+    }
+
+    /// Whether feature discovery and the API server run.
+    fn is_followed(&self) -> bool {
+        self.discovery.is_some() && self.is_server_running
+    }
+
+    /// Whether the plugin has got the newest annotation.
+    fn reports_cordons(&self) -> bool {
+        self.is_followed()
+    }
+
+    /// The plugin does not report its devices, for this reason.
+    fn check_unknown(&self, reason: &str) -> Result<(), String> {
+        if !self.is_followed() {
+            return Ok(());
+        }
+        let node = self.server.node();
+        for kind in ["DirectXDevicesHealthy", "DirectXDevicesReady"] {
+            let (status, found, _) = condition(&node, kind);
+            agree(kind, &(status.as_str(), found.as_str()), &("Unknown", reason))?;
+        }
+        Ok(())
+    }
+
+    fn check_ready(&self, node: &Value, report: &NodeReport) -> Result<(), String> {
+        let allocatable = self.allocatable();
+        let ready = devices_ready(report, |resource| match allocatable.get(resource.as_str()) {
+            Some(count) if *count > 0 => Progress::Allocatable,
+            _ => Progress::NotAllocatable,
+        });
+        let expected = (ready.status.to_string(), ready.reason.to_owned(), ready.message);
+        agree("ready", &condition(node, "DirectXDevicesReady"), &expected)?;
+        let has_taint =
+            node["spec"]["taints"].as_array().is_some_and(|t| t.iter().any(|t| t["key"] == TAINT));
+        if ready.status == ConditionStatus::True && has_taint {
+            return Err("the startup taint stays".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What the node object says.
+    fn allocatable(&self) -> Counts {
+        let node = self.server.node();
+        let counts = node["status"]["allocatable"].as_object().cloned().unwrap_or_default();
+        let counts = counts.into_iter().map(|(name, count)| {
+            let count = count.as_str().and_then(|count| count.parse().ok()).unwrap_or_default();
+            (name, count)
+        });
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// What the plugin lists.
+    fn listed(&self) -> Counts {
+        if !self.is_server_running {
+            return self.allocatable();
+        }
+        let Some(plugin) = &self.plugin else { return Counts::new() };
+        let set = plugin.devices.borrow().set().clone();
+        let mut counts = Counts::new();
+        for resource in &set.resources {
+            let count = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
+            if count > 0 {
+                counts.insert(resource.spec.name.to_string(), count);
+            }
+        }
+        counts
+    }
+
+    /// What a plugin that is started now would report.
+    fn predicted(&self) -> NodeReport {
+        let policy = configuration(self.configuration).unwrap().policy;
+        let offer = Catalog::new(policy).offer(&self.snapshot());
+        NodeReport::of(&DeviceSet::next(None, offer, Moment::default()))
+    }
+}
+
+/// Whether a pod holds a device that the host no longer has. It stays listed.
+fn has_removed_devices(set: &DeviceSet) -> bool {
+    let removed = Health::Unhealthy(UnhealthyReason::Removed);
+    set.entries().any(|entry| entry.health == removed)
+}
+
+/// The number of healthy devices.
+fn healthy(set: &DeviceSet) -> usize {
+    let ids: std::collections::BTreeSet<_> = set
+        .entries()
+        .filter(|entry| entry.health.is_healthy())
+        .map(|entry| &entry.device.id)
+        .collect();
+    ids.len()
+}
+
+/// The number of healthy devices in the metrics.
+fn metrics(set: &std::sync::Arc<DeviceSet>) -> usize {
+    let text = render(Scrape {
+        metrics: PluginMetrics::default(),
+        host_name: "node-1".to_owned(),
+        version: "",
+        devices: set.clone(),
+        telemetry: None,
+        holders: Vec::new(),
+        processes: Vec::new(),
+        readiness: Readiness::default(),
+        reloads: ReloadStatus::default(),
+        log_lines_dropped: 0,
+        readings: Vec::new(),
+    });
+    let values = text.lines().filter(|line| line.starts_with("directx_device_healthy{"));
+    values.filter(|line| line.ends_with(" 1.0") || line.ends_with(" 1")).count()
+}
+
+/// The labels that feature discovery has set.
+fn own_labels(node: &Value) -> Value {
+    let labels = node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    labels.into_iter().collect()
+}
+
+/// Status, reason and message of a condition.
+fn condition(node: &Value, kind: &str) -> (String, String, String) {
+    let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    let text = |name: &str| {
+        let text = found.and_then(|condition| condition[name].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    (text("status"), text("reason"), text("message"))
+}
