@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,7 +96,12 @@ func (a account) config(t *testing.T) *rest.Config {
 	return config
 }
 
-// apiServer returns the address of the API server.
-func apiServer() string {
+// apiServerAddress returns the address of the API server.
+func apiServerAddress() string {
 	return strings.TrimPrefix(administrator.Host, "https://")
+}
+
+func apiServerPort() string {
+	_, port, _ := net.SplitHostPort(apiServerAddress())
+	return port
 }

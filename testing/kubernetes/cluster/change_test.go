@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -57,17 +56,7 @@ func TestReloadChangesTheNode(t *testing.T) {
 	incarnation := running.incarnation()
 	n.configure("multitenancy: 2")
 	n.mustHave(4, 4)
-	isReplaced := false
-	eventually(t, "a pod that waits", "Running", func() string {
-		state := waiting.state()
-		// The kubelet judges a pod by its own copy of the node, which may be older than the
-		// scheduler's. A controller would then create another pod.
-		if !isReplaced && strings.HasPrefix(state, "Failed (OutOf") {
-			isReplaced = true
-			waiting = n.create("replacement", 1)
-		}
-		return state
-	})
+	n.mustBePlaced(waiting)
 	if now := running.incarnation(); now != incarnation {
 		t.Errorf("the running pod was %s, and is %s", incarnation, now)
 	}

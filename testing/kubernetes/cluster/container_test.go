@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -107,6 +108,10 @@ type prediction struct {
 		Name        string `json:"name"`
 		Capacity    int64  `json:"capacity"`
 		Allocatable int64  `json:"allocatable"`
+		Devices     []struct {
+			ID     string `json:"id"`
+			Health string `json:"health"`
+		} `json:"devices"`
 	} `json:"resources"`
 	Pods []struct {
 		Name      string           `json:"name"`
@@ -114,16 +119,39 @@ type prediction struct {
 		Reason    string           `json:"reason"`
 		Container containerOptions `json:"container"`
 	} `json:"pods"`
+	Labels     map[string]string `json:"labels"`
+	Conditions []struct {
+		Type    string `json:"type"`
+		Status  string `json:"status"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	} `json:"conditions"`
+}
+
+// conditions returns status and reason of the conditions, as [node.conditions] does.
+func (p prediction) conditions() string {
+	texts := []string{}
+	for _, condition := range p.Conditions {
+		texts = append(texts, condition.Status+" "+condition.Reason)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // simulate returns the program's prediction for this node and these pods, `NAME=RESOURCE:COUNT`.
 func (n *node) simulate(pods ...string) prediction {
 	n.t.Helper()
-	words := append([]string{"simulate", "--output", "json"}, n.arguments()...)
+	words := n.arguments()
 	for _, pod := range pods {
 		words = append(words, "--pod", pod)
 	}
-	command := exec.Command(plugin, words...)
+	return n.simulateWith(nil, words)
+}
+
+// simulateWith returns the program's prediction with these variables and options.
+func (n *node) simulateWith(environment, arguments []string) prediction {
+	n.t.Helper()
+	command := exec.Command(plugin, append([]string{"simulate", "--output", "json"}, arguments...)...)
+	command.Env = append(os.Environ(), environment...)
 	var messages bytes.Buffer
 	command.Stderr = &messages
 	output, err := command.Output()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,144 +13,39 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	// labelPrefix is the prefix of the labels, taints and so on that belong to our programs.
-	labelPrefix = "directx.microsoft.com/"
-	// deviceCondition is the condition that directx-feature-discovery sets.
-	deviceCondition v1.NodeConditionType = "DirectXDevicesHealthy"
-	// startupTaint is removed from a node when its devices can be used.
-	startupTaint = labelPrefix + "not-ready"
-)
+// startupTaint is removed from a node when its devices can be used.
+const startupTaint = labelPrefix + "not-ready"
 
 // startDiscovery starts directx-feature-discovery as a container with an account, with the API
-// server at this port.
-func (n *node) startDiscovery(a account, port, nodeName string, arguments ...string) *process {
+// server at this port. The name is that of the node object that it changes.
+func (n *node) startDiscovery(a account, port, name string, arguments ...string) *process {
 	n.t.Helper()
 	words := []string{
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + port,
-		"CONTAINER_SANDBOX_MOUNT_POINT=" + a.root, "NODE_NAME=" + nodeName, discovery, "--device-plugin-dir", n.devicePlugins(),
+		"CONTAINER_SANDBOX_MOUNT_POINT=" + a.root, "NODE_NAME=" + name,
+		discovery, "--device-plugin-dir", n.devicePlugins(),
 	}
 	// `env` replaces itself by the program.
-	p := n.start("discovery.log", "env", append(append(words, n.arguments()...), arguments...)...)
-	n.t.Cleanup(func() {
-		if p.alive() == nil {
-			p.shutDown(n.t)
-		}
-		if n.t.Failed() {
-			n.t.Log(tail(p.log))
-		}
-	})
-	return p
+	n.discovery = n.start("discovery.log", "env", append(words, arguments...)...)
+	return n.discovery
 }
 
-func apiServerPort() string {
-	_, port, _ := net.SplitHostPort(apiServer())
-	return port
-}
-
-// labels returns the labels of the node with our prefix, as `--print` prints them.
-func (n *node) labels() string {
-	n.t.Helper()
-	return labelLines(n.object().Labels)
-}
-
-// labelLines returns the labels with our prefix as lines.
-func labelLines(labels map[string]string) string {
-	lines := []string{}
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if strings.HasPrefix(name, labelPrefix) {
-			lines = append(lines, name+"="+labels[name])
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// printedLabels returns what `--print` prints for the node.
+// printedLabels returns what `--print` prints for the plugin on the node.
 func (n *node) printedLabels() string {
 	n.t.Helper()
-	output, err := exec.Command(discovery, append([]string{"--print"}, n.arguments()...)...).Output()
+	output, err := exec.Command(discovery, "--print", "--device-plugin-dir", n.devicePlugins()).Output()
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	return strings.TrimSpace(string(output))
 }
 
-// mustHaveLabels waits until the node has the labels that `--print` prints.
-func (n *node) mustHaveLabels() {
-	n.t.Helper()
-	expected := n.printedLabels()
-	if !strings.Contains(expected, labelPrefix+"count=") {
-		n.t.Fatalf("--print has no labels: %s", expected)
-	}
-	eventually(n.t, "labels", expected, n.labels)
-}
-
-func (n *node) condition() string {
-	n.t.Helper()
-	for _, condition := range n.object().Status.Conditions {
-		if condition.Type == deviceCondition {
-			return string(condition.Status) + " " + condition.Reason
-		}
-	}
-	return "none"
-}
-
-// patch changes the node object with the administrator's account.
-func (n *node) patch(text string) {
-	n.t.Helper()
-	_, err := api.CoreV1().Nodes().Patch(context.Background(), n.name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-// events returns the reasons of the Events about the node's devices, sorted, each once.
-func (n *node) events() string {
-	n.t.Helper()
-	events, err := api.EventsV1().Events("default").List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	reasons := []string{}
-	for _, event := range events.Items {
-		if event.Regarding.Name == n.name && event.ReportingController == accountName {
-			reasons = append(reasons, event.Reason)
-		}
-	}
-	slices.Sort(reasons)
-	return strings.Join(slices.Compact(reasons), " ")
-}
-
-// eventCount returns how often an Event with this reason was reported. It is one object.
-func (n *node) eventCount(reason string) int {
-	n.t.Helper()
-	events, err := api.EventsV1().Events("default").List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	objects, count := 0, 0
-	for _, event := range events.Items {
-		if event.Regarding.Name == n.name && event.Reason == reason {
-			objects++
-			count = 1
-			if event.Series != nil {
-				count = int(event.Series.Count)
-			}
-		}
-	}
-	if objects > 1 {
-		n.t.Fatalf("%s is %d objects", reason, objects)
-	}
-	return count
-}
-
-// The labels, the condition and the Events of a node follow its devices, with the permissions of
+// The labels, the conditions and the Events of a node follow its devices, with the permissions of
 // the manifest. Nothing is written while nothing changes.
 func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	t.Parallel()
@@ -161,11 +54,16 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	a := n.account(accountName)
 	n.patch(`{"metadata": {"labels": {"example.com/team": "graphics"}}}`)
 	p := n.startDiscovery(a, apiServerPort(), n.name, "--listen=127.0.0.1:0")
-	n.mustHaveLabels()
-	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	labels := n.mustHaveLabels()
+	if printed := n.printedLabels(); printed != labels {
+		t.Errorf("--print prints\n%s\nexpected\n%s", printed, labels)
+	}
+	n.mustHaveConditions(usable)
 	eventually(t, "a watch of the node", true, func() bool { return slices.Contains(n.requests(accountName), "watch nodes") })
-	if text := p.page(t, "/healthz"); text != "ok\n" {
-		t.Errorf("the liveness probe receives %q", text)
+	for path, expected := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
+		if text := p.page(t, path); text != expected {
+			t.Errorf("a probe of %s receives %q", path, text)
+		}
 	}
 	for _, purpose := range []string{"labels", "condition", "watch"} {
 		if text := p.page(t, "/metrics"); !strings.Contains(text, `directx_feature_discovery_last_success_timestamp_seconds{purpose="`+purpose+`"} `) {
@@ -182,10 +80,10 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	}
 
 	n.host.setProblem(0, 43)
-	eventually(t, string(deviceCondition), "False UnhealthyDevices", n.condition)
+	n.mustHaveConditions("False UnhealthyDevices, True DevicesReady")
 	eventually(t, "Events", "DirectXDeviceUnhealthy", n.events)
 	n.host.setProblem(0, 0)
-	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	n.mustHaveConditions(usable)
 	eventually(t, "Events", "DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
 	n.host.setProblem(0, 43)
 	eventually(t, "the count of the Event", 2, func() int { return n.eventCount("DirectXDeviceUnhealthy") })
@@ -211,7 +109,7 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 		}
 	}
 	mustBe("labels", "", n.labels())
-	mustBe("condition", "none", n.condition())
+	mustBe("conditions", "none, none", n.conditions())
 	mustBe("another label", "graphics", n.object().Labels["example.com/team"])
 }
 
@@ -232,7 +130,8 @@ func (n *node) mustCordon() {
 	annotate(`"PCIROOT(0)#PCI(1B00), PCIROOT(9)\n` + string(second[1:]))
 	n.mustHave(2, 0)
 	waiting := n.create("waiting", 1).mustWait("Insufficient " + display)
-	eventually(n.t, string(deviceCondition), "False UnhealthyDevices", n.condition)
+	// A device that is out of service on purpose is no fault.
+	n.mustHaveConditions("True CordonedDevices, False NoHealthyDevices")
 	eventually(n.t, "the Event of a wrong name", 1, func() int { return n.eventCount("DirectXDeviceNotFound") })
 	const reason = "cordoned: taken out of service by the node's annotation"
 	if text := n.plugin.page(n.t, "/metrics"); strings.Count(text, `reason="`+reason) != 2 {
@@ -256,9 +155,9 @@ func (n *node) mustCordon() {
 	n.mustHave(2, 1)
 	waiting.mustWait("Insufficient " + display)
 	annotate("null")
-	n.t.Logf("the second device returned after %v", eventually(n.t, "pod "+waiting.name, "Running", waiting.state))
+	n.mustBePlaced(waiting)
 	n.mustHave(2, 2)
-	eventually(n.t, string(deviceCondition), "True AllHealthy", n.condition)
+	n.mustHaveConditions(usable)
 	if now := running.incarnation(); now != incarnation {
 		n.t.Errorf("the running pod was %s, and is %s", incarnation, now)
 	}
@@ -301,37 +200,39 @@ func TestStartupTaintIsRemovedWhenDevicesCanBeUsed(t *testing.T) {
 	taints := `{"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoSchedule"}, {"key": "example.com/other", "effect": "PreferNoSchedule"}]}}`
 	n.patch(taints)
 	p := n.startDiscovery(n.account(accountName), apiServerPort(), n.name, "--startup-taint", startupTaint)
-	n.mustHaveLabels()
 	waiting := n.create("waiting", 1).mustWait("untolerated taint")
 	time.Sleep(2 * statusPeriod)
-	if !strings.Contains(n.taints(), startupTaint) {
-		t.Errorf("the node without devices has the taints %q", n.taints())
+	if found := n.labels() + n.conditions(); found != "none, none" {
+		t.Errorf("the node without a plugin has %q", found)
 	}
+	n.mustHaveStartupTaint()
+	n.host.setProblem(0, 43)
+	n.host.setProblem(1, 43)
 	n.startPlugin()
+	n.mustHaveLabels()
+	n.mustHaveConditions("False UnhealthyDevices, False NoHealthyDevices")
+	time.Sleep(2 * statusPeriod)
+	n.mustHaveStartupTaint()
+	n.host.setProblem(1, 0)
 	eventually(t, "taints", "example.com/other", n.taints)
 	waiting.mustRun()
 
 	p.shutDown(t)
 	n.patch(taints)
-	for _, expected := range []string{"removed labels, condition, startup taint", "nothing to remove"} {
+	for _, expected := range []string{"removed labels, conditions, startup taint", "nothing to remove"} {
 		output, err := exec.Command(discovery, "cleanup", "--node", n.name, "--kubeconfig", filepath.Join(folder, "kubeconfig")).CombinedOutput()
 		if err != nil || string(output) != n.name+": "+expected+"\n" {
 			t.Errorf("cleanup: %v: %s", err, output)
 		}
 	}
-	if n.labels() != "" || n.condition() != "none" || n.taints() != "example.com/other" {
-		t.Errorf("after cleanup: labels %q, condition %q, taints %q", n.labels(), n.condition(), n.taints())
+	if n.labels() != "" || n.conditions() != "none, none" || n.taints() != "example.com/other" {
+		t.Errorf("after cleanup: labels %q, conditions %q, taints %q", n.labels(), n.conditions(), n.taints())
 	}
 }
 
-// taints returns the keys of the node's taints, without those of the controller manager.
-func (n *node) taints() string {
+func (n *node) mustHaveStartupTaint() {
 	n.t.Helper()
-	keys := []string{}
-	for _, taint := range n.object().Spec.Taints {
-		if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
-			keys = append(keys, taint.Key)
-		}
+	if taints := n.taints(); !strings.Contains(taints, startupTaint) {
+		n.t.Errorf("the node without a usable device has the taints %q", taints)
 	}
-	return strings.Join(keys, " ")
 }

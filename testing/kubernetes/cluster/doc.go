@@ -7,8 +7,10 @@
 // nothing, and records what it was asked to run. So these tests show that a node's devices reach
 // the API server, the scheduler and the runtime; not that Windows honors what the runtime gets.
 //
-// Each test has nodes of its own, so tests run in parallel.
+// Each test has nodes of its own, so tests run in parallel. TestNodeIsConsistentAfterRandomChanges
+// prints the seed of each walk; WALK_SEEDS repeats walks, and WALK_STEPS makes them longer.
 //
 //	cargo build
 //	go test -count=1 ./cluster
+//	WALK_SEEDS=1,2,3 WALK_STEPS=40 go test -count=1 -v -run RandomChanges ./cluster
 package cluster

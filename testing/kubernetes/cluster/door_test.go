@@ -38,7 +38,7 @@ func (d *door) serve() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", apiServer())
+		server, err := net.Dial("tcp", apiServerAddress())
 		if err != nil || !d.open.Load() {
 			client.Close()
 			continue

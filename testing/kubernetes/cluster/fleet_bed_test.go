@@ -11,13 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"directx-device-plugin/testing/kubernetes/loopback"
-
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 )
 
 // fleetZone keeps the nodes apart from the others: the controller manager counts nodes that are
@@ -33,8 +30,7 @@ type fleet struct {
 	t        *testing.T
 	names    []string
 	accounts string
-	port     int
-	server   *process
+	server   *apiServer
 	programs *process
 	// since is when the phase has begun.
 	since time.Time
@@ -43,20 +39,11 @@ type fleet struct {
 // newFleet creates the node objects and the accounts, and starts the API server.
 func newFleet(t *testing.T, nodes int) *fleet {
 	t.Helper()
-	port, err := loopback.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fleet{t: t, accounts: filepath.Join(folder, "fleet"), port: port}
+	f := &fleet{t: t, accounts: filepath.Join(folder, "fleet"), server: startAPIServer(t)}
 	for number := range nodes {
 		f.names = append(f.names, fmt.Sprintf("fleet-%04d", number))
 	}
-	f.startServer()
 	t.Cleanup(func() {
-		f.server.kill()
-		if t.Failed() {
-			t.Log(tail(f.server.log))
-		}
 		f.each(func(name string) error {
 			return api.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{})
 		})
@@ -117,44 +104,12 @@ func (f *fleet) createNode(name string, authority []byte) error {
 	return nil
 }
 
-// startServer starts the API server, and waits until it is ready.
-func (f *fleet) startServer() {
-	f.t.Helper()
-	var err error
-	f.server, err = startProcess(filepath.Join(folder, "fleet-api-server.log"), controlPlane,
-		"api-server", "--folder", folder, "--port", strconv.Itoa(f.port))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	eventually(f.t, "the API server of the fleet is ready", "ok", func() string {
-		if err := f.server.alive(); err != nil {
-			f.t.Fatal(err)
-		}
-		return f.readiness()
-	})
-}
-
-// readiness returns "ok" if the API server is ready, and otherwise why it is not.
-func (f *fleet) readiness() string {
-	config := *administrator
-	config.Host = "https://127.0.0.1:" + strconv.Itoa(f.port)
-	config.Timeout = 10 * time.Second
-	client, err := kubernetes.NewForConfig(&config)
-	if err == nil {
-		_, err = client.RESTClient().Get().AbsPath("/readyz").DoRaw(context.Background())
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return "ok"
-}
-
 // start starts the programs of all nodes one after another.
 func (f *fleet) start() {
 	f.t.Helper()
 	var err error
 	f.programs, err = startProcess(filepath.Join(folder, "fleet.log"), fleetProgram, "--accounts", f.accounts,
-		"--port", strconv.Itoa(f.port), "--inventory", twoGPUs, "--pause", strconv.Itoa(int(startPause/time.Millisecond)))
+		"--port", strconv.Itoa(f.server.port), "--inventory", twoGPUs, "--pause", strconv.Itoa(int(startPause/time.Millisecond)))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -192,7 +147,8 @@ func (f *fleet) pause() {
 	time.Sleep(time.Duration(len(f.names)) * time.Millisecond)
 }
 
-// complete returns the number of nodes with labels and condition.
+// complete returns the number of nodes with labels and both conditions. Without a kubelet, nothing is
+// allocatable.
 func (f *fleet) complete() int {
 	f.pause()
 	selector := v1.LabelTopologyZone + "=" + fleetZone + "," + labelPrefix + "count=2"
@@ -202,10 +158,8 @@ func (f *fleet) complete() int {
 	}
 	count := 0
 	for _, node := range nodes.Items {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == deviceCondition && condition.Status == v1.ConditionTrue {
-				count++
-			}
+		if conditionTexts(&node) == "True AllHealthy, False NotAllocatable" {
+			count++
 		}
 	}
 	return count
@@ -244,8 +198,7 @@ func (f *fleet) phase() phase {
 		p.Seconds[index] = -1
 	}
 	perSecond := map[int]int{}
-	log := filepath.Join(folder, fmt.Sprintf("audit-%d.log", f.port))
-	for _, r := range auditedRequests(f.t, log, accountName) {
+	for _, r := range auditedRequests(f.t, f.server.auditLog(), accountName) {
 		node, known := number[r.Object.Name]
 		seconds := r.Received.Sub(f.since).Seconds()
 		if !known || seconds < 0 {
@@ -259,7 +212,7 @@ func (f *fleet) phase() phase {
 			p.Refused[r.Response.Code]++
 		}
 		if r.Verb != "watch" {
-			// Every five minutes, a program writes its condition again.
+			// Every five minutes, a program writes its conditions again.
 			if r.Object.Subresource != "status" {
 				p.Writes++
 			}

@@ -57,7 +57,7 @@ func TestFleetSendsFewRequests(t *testing.T) {
 
 	result.Start = f.during(func() {
 		f.start()
-		eventually(t, "nodes with labels and condition", nodes, f.complete)
+		eventually(t, "nodes with labels and conditions", nodes, f.complete)
 	})
 	start := time.Now()
 	result.Steady = f.during(func() {
@@ -73,7 +73,7 @@ func TestFleetSendsFewRequests(t *testing.T) {
 	result.Outage = f.during(func() {
 		f.server.kill()
 		time.Sleep(duration)
-		f.startServer()
+		f.server.start()
 		eventually(t, "watched nodes after the outage", nodes, f.watched)
 	})
 

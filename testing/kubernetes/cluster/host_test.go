@@ -16,18 +16,48 @@ type host struct {
 	document map[string]any
 }
 
+// Hosts with other adapters.
+const (
+	npuHost        = "../../../fixtures/inventories/made-up-npu-beside-gpu.yaml"
+	twoVendorsHost = "../../../fixtures/inventories/made-up-two-vendors.yaml"
+)
+
 func copyInventory(t *testing.T, fixture, path string) *host {
 	t.Helper()
-	text, err := os.ReadFile(fixture)
+	h := &host{t, path, readInventory(t, fixture)}
+	h.write()
+	return h
+}
+
+func readInventory(t *testing.T, path string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{t: t, path: path}
-	if err := yaml.Unmarshal(text, &h.document); err != nil {
-		t.Fatal(err)
+	var document map[string]any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	h.write()
-	return h
+	return document
+}
+
+// adapterOf returns the adapter with this name of another host.
+func adapterOf(t *testing.T, inventory, name string) any {
+	t.Helper()
+	for _, adapter := range readInventory(t, inventory)["adapters"].([]any) {
+		if adapter.(map[string]any)["driverDescription"] == name {
+			return adapter
+		}
+	}
+	t.Fatalf("%s has no adapter %s", inventory, name)
+	return nil
+}
+
+// npu returns an adapter that is a neural processor.
+func npu(t *testing.T) any {
+	t.Helper()
+	return adapterOf(t, npuHost, "Intel(R) AI Boost")
 }
 
 func (h *host) write() {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,10 @@ import (
 
 // waitLimit bounds every wait for something that takes seconds on an idle machine.
 const waitLimit = 2 * time.Minute
+
+// parallelTests is how many tests run at the same time, unless `-parallel` says otherwise. They mostly
+// wait, some of them for a minute.
+const parallelTests = "8"
 
 // statusPeriod is how often a kubelet of the cluster looks for changes of its node.
 const statusPeriod = time.Second
@@ -44,6 +49,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		if err := parallel.Value.Set(parallelTests); err != nil {
+			return 1, err
+		}
+	}
 	for name, path := range map[string]*string{
 		"directx-device-plugin": &plugin, "directx-feature-discovery": &discovery, "fleet": &fleetProgram,
 	} {

@@ -22,21 +22,33 @@ func (n *node) scrape() string {
 // page returns what the program with this log serves at the path.
 func (p *process) page(t *testing.T, path string) string {
 	t.Helper()
-	log, err := os.ReadFile(p.log)
-	found := metricsAddress.FindAllSubmatch(log, -1)
-	if err != nil || found == nil {
-		t.Fatalf("the log has no address of metrics: %v\n%s", err, log)
-	}
-	response, err := http.Get(fmt.Sprintf("http://%s%s", found[len(found)-1][1], path))
+	text, err := p.get(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+// get returns what the program with this log serves at the path, or why it does not.
+func (p *process) get(path string) (string, error) {
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		return "", err
+	}
+	found := metricsAddress.FindAllSubmatch(log, -1)
+	if found == nil {
+		return "", fmt.Errorf("the log has no address of metrics:\n%s", log)
+	}
+	response, err := http.Get(fmt.Sprintf("http://%s%s", found[len(found)-1][1], path))
+	if err != nil {
+		return "", err
+	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("the answer to %s: %s %v", path, response.Status, err)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the answer to %s is %s: %s", path, response.Status, text)
 	}
-	return string(text)
+	return string(text), err
 }
 
 // podUID returns the UID of a pod that holds a device, according to the metrics of the plugin.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,11 +16,14 @@ import (
 const (
 	// display is the resource of GPUs by default.
 	display = "directx.microsoft.com/display"
+	// compute is the resource of compute-only devices by default.
+	compute = "directx.microsoft.com/compute"
 	// twoGPUs is a host with two equal GPUs.
 	twoGPUs = "../../../fixtures/inventories/aws-t4-two.yaml"
 )
 
-// node is a node of the cluster: a container runtime, a kubelet and the plugin.
+// node is a node of the cluster: a container runtime, a kubelet, the plugin, and in some tests the
+// feature discovery.
 type node struct {
 	t    *testing.T
 	name string
@@ -31,7 +36,9 @@ type node struct {
 	// kubeletOptions are further options of the kubelet.
 	kubeletOptions []string
 
-	runtime, kubelet, plugin *process
+	runtime, kubelet, plugin, discovery *process
+	// daemons are the plugins, if the node has several.
+	daemons []*process
 }
 
 // startNode starts a node with the two GPUs and a configuration, and waits until its resources
@@ -85,9 +92,24 @@ func (n *node) startKubelet() {
 }
 
 func (n *node) startPlugin() {
-	n.plugin = n.start("plugin.log", plugin, append([]string{"serve", "--listen=127.0.0.1:0",
-		"--device-plugin-dir", n.devicePlugins(),
-		"--pod-resources", filepath.Join(n.folder, "root/pod-resources/kubelet.sock")}, n.arguments()...)...)
+	n.plugin = n.start("plugin.log", plugin, append(n.serve(), append(n.arguments(), "--listen=127.0.0.1:0")...)...)
+}
+
+// startDaemon starts one of several plugins on the node, with these variables and options.
+func (n *node) startDaemon(log string, environment, arguments []string) *process {
+	n.t.Helper()
+	words := append(append(slices.Clone(environment), plugin), n.serve()...)
+	words = append(append(words, "--inventory", n.host.path), arguments...)
+	// `env` replaces itself by the program.
+	p := n.start(log, "env", words...)
+	n.daemons = append(n.daemons, p)
+	return p
+}
+
+// serve is the command of a plugin on this node.
+func (n *node) serve() []string {
+	return []string{"serve", "--device-plugin-dir", n.devicePlugins(),
+		"--pod-resources", filepath.Join(n.folder, "root/pod-resources/kubelet.sock")}
 }
 
 // arguments are those that `serve` and `simulate` have in common.
@@ -106,10 +128,15 @@ func (n *node) start(log, program string, arguments ...string) *process {
 
 // remove ends the node's programs and shows their logs if the test has failed.
 func (n *node) remove() {
-	if n.plugin != nil && n.plugin.alive() == nil {
-		n.plugin.shutDown(n.t)
+	ours := append([]*process{n.discovery, n.plugin}, n.daemons...)
+	for _, p := range ours {
+		if p != nil && p.alive() == nil {
+			// A program that a failed test has stopped shuts down as well.
+			p.signal(n.t, syscall.SIGCONT)
+			p.shutDown(n.t)
+		}
 	}
-	for _, p := range []*process{n.plugin, n.kubelet, n.runtime} {
+	for _, p := range append(ours, n.kubelet, n.runtime) {
 		if p == nil {
 			continue
 		}
@@ -156,8 +183,11 @@ func (c count) String() string {
 }
 
 func (n *node) count(resource v1.ResourceName) count {
-	status := n.object().Status
-	capacity, allocatable := status.Capacity[resource], status.Allocatable[resource]
+	return countOf(n.object(), resource)
+}
+
+func countOf(object *v1.Node, resource v1.ResourceName) count {
+	capacity, allocatable := object.Status.Capacity[resource], object.Status.Allocatable[resource]
 	return count{capacity.Value(), allocatable.Value()}
 }
 

@@ -17,11 +17,14 @@ const (
 	mainContainer = "main"
 )
 
-// podSpec is a container that requests devices, on this node if the scheduler finds that they fit.
-func (n *node) podSpec(amount int64) v1.PodSpec {
+// podSpec is a container that requests GPUs, on this node if the scheduler finds that they fit.
+func (n *node) podSpec(amount int64) v1.PodSpec { return n.podSpecOf(display, amount) }
+
+// podSpecOf is a container that requests devices of a resource.
+func (n *node) podSpecOf(name v1.ResourceName, amount int64) v1.PodSpec {
 	limits := v1.ResourceList{}
 	if amount > 0 {
-		limits[display] = *resource.NewQuantity(amount, resource.DecimalSI)
+		limits[name] = *resource.NewQuantity(amount, resource.DecimalSI)
 	}
 	no := false
 	grace := int64(1)
@@ -79,6 +82,25 @@ func (p pod) mustRun() pod {
 	eventually(p.t, "pod "+p.name, "Running", p.state)
 	return p
 }
+
+// mustBePlaced waits until a pod that was waiting for devices runs. The kubelet judges a pod by its own
+// copy of the node, which may be older than the scheduler's, and then refuses it. A controller would
+// create another pod.
+func (n *node) mustBePlaced(waiting pod) {
+	n.t.Helper()
+	isReplaced := false
+	eventually(n.t, "pod "+waiting.name, "Running", func() string {
+		state := waiting.state()
+		if !isReplaced && isOutOfDevices(state) {
+			isReplaced = true
+			waiting = n.create("replacement", 1)
+		}
+		return state
+	})
+}
+
+// isOutOfDevices says that the kubelet has refused the pod with this state.
+func isOutOfDevices(state string) bool { return strings.HasPrefix(state, "Failed (OutOf") }
 
 // mustWait waits until the scheduler has found no node, for this reason.
 func (p pod) mustWait(reason string) pod {

@@ -63,6 +63,14 @@ func (p *process) alive() error {
 	}
 }
 
+// signal sends a signal to the program.
+func (p *process) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := p.command.Process.Signal(signal); err != nil {
+		t.Errorf("%s: %v", p.command, err)
+	}
+}
+
 // kill ends the program without a warning.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
@@ -72,9 +80,7 @@ func (p *process) kill() {
 // shutDown ends the program as a DaemonSet does, and fails unless it exits with 0.
 func (p *process) shutDown(t *testing.T) {
 	t.Helper()
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("%s: %v", p.command, err)
-	}
+	p.signal(t, syscall.SIGTERM)
 	select {
 	case <-p.exited:
 	case <-time.After(waitLimit):

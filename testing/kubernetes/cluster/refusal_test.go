@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,17 +116,18 @@ func TestDiscoveryRepeatsChangesAfterConflicts(t *testing.T) {
 	n.mustHaveLabels()
 }
 
-// The labels and the condition belong to the program: another field manager gets a conflict, and
+// The labels and the conditions belong to the program: another field manager gets a conflict, and
 // one that forces its values does not win.
 func TestDiscoveryKeepsItsFields(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "fields", "")
 	n.startDiscovery(n.account(accountName), apiServerPort(), n.name)
 	n.mustHaveLabels()
-	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	n.mustHaveConditions(usable)
 	for _, other := range []struct{ subresource, fields string }{
 		{"", `"metadata": {"name": "` + n.name + `", "labels": {"` + labelPrefix + `count": "7"}}`},
-		{"status", `"metadata": {"name": "` + n.name + `"}, "status": {"conditions": [{"type": "` + string(deviceCondition) + `", "status": "False", "reason": "Other"}]}`},
+		{"status", otherCondition(n.name, healthyCondition)},
+		{"status", otherCondition(n.name, readyCondition)},
 	} {
 		for _, force := range []bool{false, true} {
 			text := []byte(`{"apiVersion": "v1", "kind": "Node", ` + other.fields + `}`)
@@ -137,5 +139,10 @@ func TestDiscoveryKeepsItsFields(t *testing.T) {
 		}
 	}
 	n.mustHaveLabels()
-	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	n.mustHaveConditions(usable)
+}
+
+// otherCondition returns the fields of a node with a condition that is wrong.
+func otherCondition(node string, kind v1.NodeConditionType) string {
+	return fmt.Sprintf(`"metadata": {"name": %q}, "status": {"conditions": [{"type": %q, "status": "False", "reason": "Other"}]}`, node, kind)
 }

@@ -22,7 +22,7 @@ const (
 	cleanupName = "gpus-directx-device-plugin-cleanup"
 )
 
-// After `helm uninstall`, a Job of the chart removes labels, condition and startup taint from the nodes, with
+// After `helm uninstall`, a Job of the chart removes labels, conditions and startup taint from the nodes, with
 // an account that exists only meanwhile. Nothing of the chart remains except the namespace.
 func TestCleanupAfterUninstall(t *testing.T) {
 	t.Parallel()
@@ -147,8 +147,10 @@ func labeledNode(t *testing.T, name string) *node {
 	}
 	t.Cleanup(func() { _ = api.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}) })
 	for subresource, fields := range map[string]string{
-		"":       `"metadata": {"name": "` + name + `", "labels": {"` + labelPrefix + `count": "2"}}`,
-		"status": `"metadata": {"name": "` + name + `"}, "status": {"conditions": [{"type": "` + string(deviceCondition) + `", "status": "True", "reason": "AllHealthy"}]}`,
+		"": `"metadata": {"name": "` + name + `", "labels": {"` + labelPrefix + `count": "2"}}`,
+		"status": `"metadata": {"name": "` + name + `"}, "status": {"conditions": [` +
+			`{"type": "` + string(healthyCondition) + `", "status": "True", "reason": "AllHealthy"},` +
+			`{"type": "` + string(readyCondition) + `", "status": "True", "reason": "DevicesReady"}]}`,
 	} {
 		text := []byte(`{"apiVersion": "v1", "kind": "Node", ` + fields + `}`)
 		if _, err := api.CoreV1().Nodes().Patch(ctx, name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: accountName}, subresources(subresource)...); err != nil {
@@ -166,7 +168,7 @@ func (n *node) cleanUp(a account, container v1.Container) {
 	if output, err := command.CombinedOutput(); err != nil {
 		n.t.Errorf("%v: %v\n%s", command, err, output)
 	}
-	if found := n.labels() + n.condition() + n.taints(); found != "none" {
+	if found := n.labels() + n.conditions() + n.taints(); found != "none, none" {
 		n.t.Errorf("the node still has %q", found)
 	}
 	if team := n.object().Labels["example.com/team"]; team != "graphics" {
