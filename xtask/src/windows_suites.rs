@@ -11,13 +11,14 @@ use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for, ignored_tests};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 10] = [
+const NOT_UNDER_WINE: [(&str, &str); 11] = [
     ("bench", "measures the daemon on this machine"),
     ("doc_pages", "reads documents of the repository, in the same way everywhere"),
     ("dxg_suite", "tests the program for Linux"),
     ("fleet", "drives a cluster on Linux"),
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("image_suite", "starts xtask"),
+    ("node_walk", "connects everything in memory, in the same way everywhere"),
     ("release_suite", "starts xtask"),
     ("repository", "reads the repository, in the same way everywhere"),
     ("wine_suite", "starts Wine itself"),
