@@ -88,7 +88,8 @@ func TestRebootedNodeWithAffinityFailsPods(t *testing.T) {
 // A kubelet on Windows allocates when it creates a container, for several pods at the same time. If two
 // allocations overlap, it ends: its device manager has a map without a lock (devicesToReuse), also
 // that of 1.26. The plugin, which is stopped here, usually needs milliseconds. When the kubelet runs
-// again, so do the pods. With the feature gate, it allocates for one pod after the other.
+// again, it may refuse one of the pods, because the plugin has not registered yet. With the feature
+// gate, it allocates for one pod after the other.
 func TestOverlappingAllocationsEndTheKubelet(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]string{"overlap": nil, "overlap-affinity": {"--affinity"}} {
@@ -108,6 +109,7 @@ func TestOverlappingAllocationsEndTheKubelet(t *testing.T) {
 			if options == nil {
 				eventually(t, "the kubelet has ended", true, n.hasKubeletPanicked)
 				n.startKubelet()
+				return
 			}
 			for _, p := range pods {
 				p.mustRun()
