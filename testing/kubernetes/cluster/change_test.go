@@ -56,7 +56,7 @@ func TestReloadChangesTheNode(t *testing.T) {
 	incarnation := running.incarnation()
 	n.configure("multitenancy: 2")
 	n.mustHave(4, 4)
-	n.mustBePlaced(waiting)
+	waiting.mustRun()
 	if now := running.incarnation(); now != incarnation {
 		t.Errorf("the running pod was %s, and is %s", incarnation, now)
 	}

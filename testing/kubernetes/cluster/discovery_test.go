@@ -155,7 +155,7 @@ func (n *node) mustCordon() {
 	n.mustHave(2, 1)
 	waiting.mustWait("Insufficient " + display)
 	annotate("null")
-	n.mustBePlaced(waiting)
+	waiting.mustRun()
 	n.mustHave(2, 2)
 	n.mustHaveConditions(usable)
 	if now := running.incarnation(); now != incarnation {

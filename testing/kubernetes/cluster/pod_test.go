@@ -47,10 +47,7 @@ func (n *node) create(name string, amount int64) pod {
 func (n *node) createSpec(name string, spec v1.PodSpec) pod {
 	n.t.Helper()
 	p := pod{n.t, n.name + "-" + name}
-	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: spec}
-	if _, err := api.CoreV1().Pods(namespace).Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
-		n.t.Fatal(err)
-	}
+	p.create(spec)
 	return p
 }
 
@@ -58,6 +55,14 @@ func (n *node) createSpec(name string, spec v1.PodSpec) pod {
 type pod struct {
 	t    *testing.T
 	name string
+}
+
+func (p pod) create(spec v1.PodSpec) {
+	p.t.Helper()
+	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: spec}
+	if _, err := api.CoreV1().Pods(namespace).Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p pod) object() *v1.Pod {
@@ -76,27 +81,31 @@ func (p pod) delete() {
 	}
 }
 
-// mustRun waits until the kubelet reports that the pod runs.
+// mustRun waits until the kubelet reports that the pod runs. The kubelet judges a pod by its own copy of
+// the node, which may be older than the scheduler's, and then refuses it. The pod is then created again,
+// once, as its controller would do.
 func (p pod) mustRun() pod {
 	p.t.Helper()
-	eventually(p.t, "pod "+p.name, "Running", p.state)
-	return p
-}
-
-// mustBePlaced waits until a pod that was waiting for devices runs. The kubelet judges a pod by its own
-// copy of the node, which may be older than the scheduler's, and then refuses it. A controller would
-// create another pod.
-func (n *node) mustBePlaced(waiting pod) {
-	n.t.Helper()
 	isReplaced := false
-	eventually(n.t, "pod "+waiting.name, "Running", func() string {
-		state := waiting.state()
+	eventually(p.t, "pod "+p.name, "Running", func() string {
+		state := p.state()
 		if !isReplaced && isOutOfDevices(state) {
 			isReplaced = true
-			waiting = n.create("replacement", 1)
+			p.replace()
 		}
 		return state
 	})
+	return p
+}
+
+// replace creates the pod again.
+func (p pod) replace() {
+	p.t.Helper()
+	refused := p.object()
+	p.delete()
+	eventually(p.t, "pod "+p.name+" is gone", true, func() bool { return p.object().UID != refused.UID })
+	refused.Spec.NodeName = ""
+	p.create(refused.Spec)
 }
 
 // isOutOfDevices says that the kubelet has refused the pod with this state.
