@@ -6,12 +6,17 @@ import (
 )
 
 // A GPU that disappears cannot be requested any more, and the kubelet reports it to the pod that
-// holds it, also after the grace period. Both end when it returns.
+// holds it, also after the grace period, and if the kubelet does not run when it ends. Both end when
+// the GPU returns.
 func TestRemovedGPUReturns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "removal", "removalGraceSeconds: 1")
 	pods := []pod{n.create("first", 1).mustRun(), n.create("second", 1).mustRun()}
+	n.kubelet.kill()
 	gpu := n.host.removeGPU(0)
+	// The grace period ends while the kubelet has no endpoint.
+	time.Sleep(3 * time.Second)
+	n.startKubelet()
 	n.mustHave(2, 1)
 	eventually(t, "unhealthy devices of pods", 1, func() int { return unhealthy(pods) })
 	// The kubelet reports a device that is no longer listed as healthy.

@@ -14,6 +14,10 @@ use tokio::time::{Instant, sleep};
 /// When to ask again if the kubelet did not answer: as often as its answers are renewed.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// How long a kubelet may restart: until then it has no endpoint, and then for a moment no pods,
+/// whatever runs on the node.
+const RESTART: Duration = Duration::from_mins(1);
+
 /// The holders, or why the kubelet does not report them.
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
@@ -52,15 +56,20 @@ impl DeviceHolders {
         self.answer.is_some()
     }
 
-    /// Asks for the holders. A kubelet that does not answer now is asked again.
+    /// Asks for the holders. A kubelet that does not answer now is asked again. One that has no
+    /// endpoint or no pods is believed after a minute.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
         let ask = Arc::clone(&self.ask);
+        let restarted = Instant::now() + RESTART;
         self.answer = Some(Box::pin(async move {
             loop {
+                let may_restart = Instant::now() < restarted;
                 match ask(last_allocation).await {
-                    Ok(holders) => return Some(holders),
-                    Err(FailureReason::Missing | FailureReason::Refused) => return None,
-                    Err(_) => sleep(PAUSE).await,
+                    Ok(holders) if holders.has_pods() || !may_restart => return Some(holders),
+                    Err(FailureReason::Missing | FailureReason::Refused) if !may_restart => {
+                        return None;
+                    }
+                    _ => sleep(PAUSE).await,
                 }
             }
         }));
@@ -97,6 +106,7 @@ pub(crate) fn attribution(replicas: &[(&str, &str)]) -> Attribution {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -135,17 +145,30 @@ mod tests {
         assert!(!holders.is_asked());
     }
 
-    /// It never reports holders, so only the grace period decides.
-    #[tokio::test]
-    async fn a_kubelet_that_refuses_is_not_asked_again() {
-        for reason in [FailureReason::Missing, FailureReason::Refused] {
-            let mut holders = asking(move || Some(Err(reason)));
+    /// What a kubelet answers while it restarts. If that lasts, it never reports holders, or the node
+    /// has no pods, so only the grace period decides.
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_that_restarts_is_asked_for_a_minute() {
+        let restarting: [fn() -> Answer; 3] =
+            [|| Err(FailureReason::Missing), || Err(FailureReason::Refused), || Ok(Arc::default())];
+        for answer in restarting {
+            let mut holders = asking(move || Some(answer()));
             holders.ask(None);
-            assert_eq!(holders.next().await, None);
+            let start = Instant::now();
+            assert_eq!(holders.next().await, answer().ok());
+            assert_eq!(start.elapsed(), RESTART);
+
+            let asked = AtomicUsize::new(0);
+            let mut holders = asking(move || {
+                let is_running = asked.fetch_add(1, Ordering::SeqCst) == 2;
+                Some(if is_running { Ok(held()) } else { answer() })
+            });
+            holders.ask(None);
+            assert_eq!(holders.next().await, Some(held()));
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_endpoint_that_does_not_exist_answers_that_nothing_is_known() {
         let path = if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
         let ask = ask_kubelet(Arc::new(PodAttribution::new(path.into())));

@@ -17,6 +17,7 @@ use crate::cordon_file;
 use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
+use crate::node_devices::device_holders::attribution;
 
 /// Much longer than anything takes on a slow machine.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -323,7 +324,10 @@ pub(super) fn read(cause: Cause, snapshot: HostSnapshot) -> Read {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_device_is_dropped_after_its_grace_time() {
-    let (devices, send) = with_reads_from_test(two_gpus());
+    let (mut devices, send) = with_reads_from_test(two_gpus());
+    devices.holders = DeviceHolders::new(Box::new(|_| {
+        Box::pin(std::future::ready(Ok(Arc::new(attribution(&[("example.com/gpu", "other")])))))
+    }));
     let mut list = list(&devices);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
