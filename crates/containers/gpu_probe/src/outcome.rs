@@ -91,7 +91,7 @@ pub(crate) struct DeviceInfo {
 pub(crate) enum Kind {
     #[default]
     Hardware,
-    /// The CPU computes.
+    /// No GPU is behind it: the CPU computes, or it only displays.
     Software,
 }
 

@@ -104,7 +104,10 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
     fn implied<T>(wide: Option<&T>, narrow: Option<&T>, implies: fn(&T, &T) -> bool) -> bool {
         wide.is_none_or(|wide| narrow.is_some_and(|narrow| implies(wide, narrow)))
     }
-    implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
+    // Only a rule that names a basic adapter matches it.
+    let needs_pci = narrow.pci.is_some_and(|pci| pci.names_basic_adapter());
+    (wide.pci.is_some() || !needs_pci)
+        && implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
         && implied(wide.description.as_ref(), narrow.description.as_ref(), DescriptionPattern::eq)
         && implied(wide.pci.as_ref(), narrow.pci.as_ref(), PciPattern::covers)
         && implied(wide.min_memory_mib.as_ref(), narrow.min_memory_mib.as_ref(), u64::le)
@@ -119,7 +122,7 @@ mod tests {
     use proptest::sample::select;
 
     use devices::{
-        Adapter, Attribute, Criteria, Device, Filter, HardwareId, HostSnapshot, LocationPath, Luid,
+        Adapter, Attribute, Criteria, Device, HardwareId, HostSnapshot, LocationPath, Luid,
         PnpDevice, PnpId, discover,
     };
 
@@ -132,9 +135,18 @@ mod tests {
     /// Conditions, many of which overlap.
     fn conditions() -> impl Strategy<Value = DeviceMatch> {
         (
-            option::of(select(vec![Vendor::Amd, Vendor::Nvidia])),
+            option::of(select(vec![Vendor::Amd, Vendor::Nvidia, Vendor::Microsoft])),
             option::of(select(vec!["tesla", "t4"])),
-            option::of(select(vec!["10de:*", "10de:0001", "10DE:0002", "1002:*", "1002:0001"])),
+            option::of(select(vec![
+                "10de:*",
+                "10de:0001",
+                "10DE:0002",
+                "1002:*",
+                "1002:0001",
+                "1414:*",
+                "1414:008c",
+                "1414:008e",
+            ])),
             option::of(1_u64..4),
             option::of(select(vec![DriverModel::Wddm, DriverModel::Mcdm])),
             option::of(select(vec!["A*", "a#b*", "A#B", "a#c", "A#BC", "b*"])),
@@ -153,19 +165,22 @@ mod tests {
 
     fn device() -> impl Strategy<Value = Device> {
         (
-            select(vec![0x10DE, 0x1002]),
-            0_u32..3,
+            prop_oneof![
+                (select(vec![0x10DE, 0x1002]), 0_u32..3),
+                (Just(0x1414), select(vec![0x008C, 0x008E])),
+            ],
             option::of(1_u64..4),
             select(vec!["Tesla M60", "Tesla T4", "T4"]),
             select(vec!["A", "A#B", "a#bc", "A#C", "B"]),
         )
-            .prop_map(|(vendor, device, memory, description, location)| {
+            .prop_map(|((vendor, device), memory, description, location)| {
                 let adapter = Adapter {
                     luid: Luid(1),
                     attributes: [Attribute::D3d12Graphics].into_iter().collect(),
                     hardware: true,
                     integrated: false,
                     detachable: false,
+                    indirect_display: false,
                     hardware_id: HardwareId { vendor, device, ..HardwareId::default() },
                     driver_description: description.to_owned(),
                     driver_version: None,
@@ -182,11 +197,7 @@ mod tests {
                     }),
                     driver_store: None,
                 };
-                let all = Criteria {
-                    filter: Filter::All,
-                    include_integrated: true,
-                    include_detachable: true,
-                };
+                let all = Criteria { include_basic: true, ..Criteria::ALL };
                 let host = HostSnapshot { adapters: vec![adapter], ..HostSnapshot::default() };
                 discover(&host, all).devices.remove(0)
             })
@@ -207,9 +218,12 @@ mod tests {
         }
 
         #[test]
-        fn a_rule_covers_itself_and_no_condition_covers_everything(one in conditions()) {
+        fn a_rule_covers_itself_and_no_condition_covers_all_but_basic_adapters(
+            one in conditions(),
+        ) {
             prop_assert!(covers(&one, &one));
-            prop_assert!(covers(&DeviceMatch::default(), &one));
+            let is_basic = one.pci == Some(parsed("1414:008c"));
+            prop_assert_eq!(covers(&DeviceMatch::default(), &one), !is_basic);
         }
     }
 }

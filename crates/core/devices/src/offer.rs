@@ -64,6 +64,18 @@ struct CatalogModel {
     rule_resources: Vec<usize>,
 }
 
+impl CatalogModel {
+    /// The index of the first rule that matches the device. `legacy` never advertises a basic
+    /// adapter.
+    fn rule_of(&self, device: &Device) -> Option<usize> {
+        let model = self.policy.model;
+        if model == DriverModel::Legacy && device.hardware_id.is_basic_adapter() {
+            return None;
+        }
+        self.policy.rules.iter().position(|rule| rule.matches.matches(device, model))
+    }
+}
+
 /// The devices of a host, each under its resource.
 #[derive(Clone, Debug)]
 pub struct Offer {
@@ -149,9 +161,12 @@ impl Catalog {
         let (assigned, skipped) = select(snapshot, |device| {
             unmatched_cordons.retain(|cordon| !device.is_cordoned_by(cordon));
             let platform = snapshot.host.platform;
-            let CatalogModel { policy, resource, rule_resources } = self.model_of(&device)?;
-            let rule =
-                policy.rules.iter().position(|rule| rule.matches.matches(&device, policy.model));
+            let model = self.model_of(&device);
+            let rule = model.as_ref().ok().and_then(|model| model.rule_of(&device));
+            if device.hardware_id.is_basic_adapter() && rule.is_none() {
+                return Err(Rejection::from(SkipReason::BasicAdapter));
+            }
+            let CatalogModel { policy, resource, rule_resources } = model?;
             let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
             check_policy(&device, policy, platform, &locations).map_err(|reason| Rejection {
                 reason,
@@ -237,11 +252,11 @@ impl Catalog {
     }
 }
 
-/// The IDs of the devices at each location path.
+/// The IDs of the GPUs and accelerators at each location path.
 fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<&LocationPath, Vec<&PnpId>> {
     let mut devices: HashMap<&LocationPath, Vec<&PnpId>> = HashMap::new();
-    let hardware = snapshot.adapters.iter().filter(|adapter| adapter.hardware);
-    for pnp in hardware.filter_map(|adapter| adapter.pnp.as_ref()) {
+    let adapters = snapshot.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator());
+    for pnp in adapters.filter_map(|adapter| adapter.pnp.as_ref()) {
         if let Some(path) = pnp.location_paths.first() {
             devices.entry(path).or_default().push(&pnp.id);
         }
@@ -350,7 +365,7 @@ impl DeviceMatch {
     }
 
     /// The keys in a configuration of the conditions that a device of driver model `model` does not
-    /// meet.
+    /// meet. A basic adapter meets `pciId` only if it is set.
     #[must_use]
     pub fn unmet(&self, device: &Device, model: DriverModel) -> Vec<&'static str> {
         let hardware = device.hardware_id;
@@ -359,7 +374,7 @@ impl DeviceMatch {
         [
             ("vendor", self.vendor.is_none_or(|vendor| vendor == device.vendor)),
             ("driverModel", self.model.is_none_or(|wanted| wanted == model)),
-            ("pciId", self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))),
+            ("pciId", self.pci.map_or(!hardware.is_basic_adapter(), |pci| pci.matches(hardware))),
             ("minMemoryMiB", self.min_memory_mib.is_none_or(has_memory)),
             (
                 "description",

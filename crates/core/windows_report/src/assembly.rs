@@ -116,8 +116,13 @@ fn adapter(
     host.begin(ReadStep::Adapter(luid));
     let adapter = host.adapter(luid)?;
     let pnp = candidate.map(|candidate| candidate.device).transpose()?;
-    let driver_store = driver_store(host, inside_container, luid, pnp.as_ref(), notes)?;
-    Ok(Adapter { attributes, pnp, driver_store, ..adapter })
+    let adapter = Adapter { attributes, pnp, ..adapter };
+    // Nobody gets an indirect display, so nothing can be wrong with its driver.
+    if adapter.is_indirect_display() {
+        return Ok(adapter);
+    }
+    let driver_store = driver_store(host, inside_container, luid, adapter.pnp.as_ref(), notes)?;
+    Ok(Adapter { driver_store, ..adapter })
 }
 
 fn driver_store(

@@ -11,6 +11,7 @@ use devices::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, P
 const RENDER_SUPPORTED: u32 = 1;
 const SOFTWARE_DEVICE: u32 = 1 << 2;
 const HYBRID_INTEGRATED: u32 = 1 << 5;
+const INDIRECT_DISPLAY_DEVICE: u32 = 1 << 6;
 const DETACHABLE: u32 = 1 << 10;
 const COMPUTE_ONLY: u32 = 1 << 11;
 
@@ -68,6 +69,7 @@ impl KernelReport {
             hardware: !self.has(SOFTWARE_DEVICE),
             integrated: self.has(HYBRID_INTEGRATED),
             detachable: self.has(DETACHABLE),
+            indirect_display: is_indirect_display(self.flags),
             hardware_id: self.hardware_id.unwrap_or_default(),
             driver_description: self.description.clone().unwrap_or_default(),
             driver_version: self.driver_version.map(DriverVersion),
@@ -88,6 +90,12 @@ impl KernelReport {
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
+}
+
+/// Whether an adapter with these flags (`D3DKMT_ADAPTERTYPE`) is an indirect display.
+#[must_use]
+pub const fn is_indirect_display(flags: u32) -> bool {
+    flags & INDIRECT_DISPLAY_DEVICE != 0
 }
 
 /// The attributes of an adapter, if it is listed: one that only displays is not, as with
@@ -178,6 +186,18 @@ mod tests {
         assert!(!facts(SOFTWARE_DEVICE | RENDER_SUPPORTED).hardware);
         assert!(facts(HYBRID_INTEGRATED).integrated);
         assert!(facts(DETACHABLE).detachable);
+        assert!(facts(INDIRECT_DISPLAY_DEVICE | RENDER_SUPPORTED).indirect_display);
+    }
+
+    /// The flags that real adapters had on a machine with a virtual display, and those of a
+    /// paravirtualized GPU and of an NPU with every flag that such devices can have.
+    #[test]
+    fn the_flag_of_indirect_displays_is_not_a_flag_of_gpus() {
+        assert!(is_indirect_display(0x0342), "a virtual display (IddCx)");
+        for gpu in [0x232B, 0x0083, RENDER_SUPPORTED | COMPUTE_ONLY | DETACHABLE | 1 << 7 | 1 << 4]
+        {
+            assert!(!is_indirect_display(gpu), "{gpu:#x}");
+        }
     }
 
     #[test]

@@ -97,6 +97,7 @@ mod tests {
                 hardware: false,
                 integrated: false,
                 detachable: false,
+                indirect_display: false,
                 hardware_id: devices::HardwareId::default(),
                 driver_description: String::new(),
                 driver_version: None,

@@ -112,8 +112,10 @@ impl Instance {
             // The caller should try again, so a refresh is still required.
             host.changed.store(true, Ordering::Relaxed);
         })?;
-        let selection =
-            discover(&snapshot, Criteria { filter, include_integrated, include_detachable });
+        let selection = discover(
+            &snapshot,
+            Criteria { filter, include_integrated, include_detachable, include_basic: true },
+        );
         logging::discovery(&snapshot, &selection);
         self.devices = Some(selection.devices.into_iter().map(DeviceRecord::new).collect());
         Ok(())

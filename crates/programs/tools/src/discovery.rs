@@ -65,6 +65,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             filter: arguments.filter,
             include_integrated: !arguments.exclude_integrated,
             include_detachable: !arguments.exclude_detachable,
+            // As the library: the earlier programs list Hyper-V's display.
+            include_basic: true,
         },
     );
     if arguments.verbose {

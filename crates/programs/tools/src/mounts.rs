@@ -134,7 +134,8 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
              LD_LIBRARY_PATH=/usr/lib/wsl/lib`",
         ));
     }
-    let selection = discover(&snapshot, Criteria::ALL);
+    // The indexes are those that `test-device-discovery` prints.
+    let selection = discover(&snapshot, Criteria { include_basic: true, ..Criteria::ALL });
     if arguments.verbose {
         selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }

@@ -4,12 +4,13 @@ use std::io;
 
 use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid};
 use windows::Win32::Graphics::DXCore::{self as dxcore, DXCoreAdapterProperty};
-use windows_report::kernel_report::{DeviceKey, listed_attributes};
+use windows_report::kernel_report::{self, DeviceKey, listed_attributes};
 use windows_report::order;
 use windows_report::text;
 
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
-use crate::sys::kmt_adapters::ListedAdapter;
+use crate::sys::kmt::GraphicsKernel;
+use crate::sys::kmt_adapters::{ListedAdapter, flags};
 
 /// The adapters of this host at one time, from one of the interfaces of Windows.
 pub(crate) enum AdapterSet<'a> {
@@ -80,6 +81,7 @@ fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
         hardware: flag(adapter, dxcore::IsHardware)? != Some(false),
         integrated: flag(adapter, dxcore::IsIntegrated)? == Some(true),
         detachable: flag(adapter, dxcore::IsDetachable)? == Some(true),
+        indirect_display: is_indirect_display(adapter.luid),
         hardware_id: hardware_id(adapter)?,
         driver_description: text::utf8_for_display(&description),
         driver_version: number(adapter, dxcore::DriverVersion)?.map(DriverVersion),
@@ -88,6 +90,18 @@ fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
         pnp: None,
         driver_store: None,
     })
+}
+
+/// Whether the graphics kernel calls the adapter an indirect display, which `DXCore` does not
+/// report. If the kernel does not answer, the adapter counts as none, so that no GPU is left out.
+fn is_indirect_display(luid: Luid) -> bool {
+    match GraphicsKernel::load().and_then(|kernel| flags(&kernel, luid)) {
+        Ok(flags) => kernel_report::is_indirect_display(flags),
+        Err(error) => {
+            tracing::debug!(%luid, %error, "cannot read whether this is an indirect display");
+            false
+        }
+    }
 }
 
 fn flag(adapter: &DxcoreAdapter, property: DXCoreAdapterProperty) -> io::Result<Option<bool>> {

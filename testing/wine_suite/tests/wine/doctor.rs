@@ -22,6 +22,7 @@ fn the_report_equals_that_of_the_inventory() {
         "made-up-two-vendors",
         "made-up-npu-beside-gpu",
         "made-up-devices-without-adapter",
+        "made-up-remote-session",
     ] {
         let inventory = fixture(name);
         host.set(&inventory);

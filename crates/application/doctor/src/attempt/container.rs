@@ -51,7 +51,7 @@ pub(super) async fn run(
     } else {
         None
     };
-    let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
+    let hardware = host.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator());
     let luids = hardware.map(|adapter| adapter.luid.0).collect();
     let bench = Bench { ctr: Ctr::new(request), luids, stop };
     let offer = Catalog::new(policy).offer(&host);

@@ -2,6 +2,7 @@
 
 use devices::{Device, HostFacts, HostSnapshot, NvidiaGpu, Nvml};
 
+use super::hardware::is_no_gpu;
 use crate::problem_codes::UPDATE_GUEST;
 
 /// Why Windows lists no DirectX device, or none that can be advertised, and what to do about it.
@@ -16,7 +17,7 @@ pub(super) fn no_device(snapshot: &HostSnapshot) -> Option<String> {
     if let Some(fix) = tcc_mode(nvml) {
         return Some(fix);
     }
-    if !snapshot.devices_without_adapter.is_empty() {
+    if snapshot.devices_without_adapter.iter().any(|pnp| !is_no_gpu(&pnp.id)) {
         return Some("fix what the lines `device` report about each device".to_owned());
     }
     let gpus = gpus(nvml);

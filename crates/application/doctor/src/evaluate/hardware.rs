@@ -4,8 +4,8 @@ use std::iter;
 
 use command_line::{HostError, error_chain};
 use devices::{
-    Adapter, Attribute, Attributes, Device, Health, HostFacts, HostSnapshot, NvidiaGpu, Nvml,
-    Platform, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
+    Adapter, AdapterWarning, Attribute, Attributes, Device, Health, HostFacts, HostSnapshot,
+    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
 };
 
 use super::{NOT_IN_INVENTORY, causes};
@@ -38,7 +38,8 @@ pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
 fn is_gpu(adapter: &Adapter) -> bool {
     let is_nvidia = Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
     let attributes = [Attribute::Gpu, Attribute::D3d12Graphics];
-    adapter.hardware && (is_nvidia || attributes.into_iter().any(|gpu| adapter.attributes.has(gpu)))
+    let is_gpu = is_nvidia || attributes.into_iter().any(|gpu| adapter.attributes.has(gpu));
+    adapter.is_gpu_or_accelerator() && is_gpu
 }
 
 /// Each device with its driver, the devices without an adapter, and the adapters that could be read
@@ -61,7 +62,12 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
         devices.iter().map(|device| one_device(device, &snapshot.host, hint(device))).collect();
     checks.extend(broken);
     let warnings = snapshot.warnings.iter();
-    let incomplete = warnings.filter(|warning| warning.effect == WarningEffect::Incomplete);
+    let is_of_gpu = |warning: &AdapterWarning| {
+        let adapter = snapshot.adapters.iter().find(|adapter| adapter.luid == warning.luid);
+        adapter.is_none_or(Adapter::is_gpu_or_accelerator)
+    };
+    let incomplete = warnings
+        .filter(|warning| warning.effect == WarningEffect::Incomplete && is_of_gpu(warning));
     checks.extend(incomplete.map(|warning| {
         let device = devices.iter().find(|device| device.luid == warning.luid);
         let check = Subject::DEVICE.warning(&warning.text, device.map_or(default_hint, hint));
@@ -73,8 +79,9 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
 /// The host lists no device that could be advertised.
 fn no_device(snapshot: &HostSnapshot) -> Finding {
     let mut adapters = snapshot.adapters.iter();
-    let is_listed =
-        |adapter: &Adapter| adapter.hardware && adapter.attributes != Attributes::default();
+    let is_listed = |adapter: &Adapter| {
+        adapter.is_gpu_or_accelerator() && adapter.attributes != Attributes::default()
+    };
     if adapters.any(is_listed) {
         return Subject::DEVICE.failed(
             "containers can get none of the adapters that this host lists",
@@ -121,6 +128,10 @@ fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
 /// disabled this one, or left it without a driver.
 fn without_adapter(pnp: &PnpDevice, devices: &[Device]) -> Finding {
     let code = pnp.problem_code;
+    if is_no_gpu(&pnp.id) {
+        let what = format!("problem code {code}; this is a virtual display, not a GPU");
+        return Subject::DEVICE.ok(what).of(format!("{} ({})", pnp.description, pnp.id));
+    }
     let status = match code {
         22 if !devices.is_empty() => Status::Ok,
         1 | 18 | 28 if !devices.is_empty() => Status::Warning,
@@ -130,6 +141,11 @@ fn without_adapter(pnp: &PnpDevice, devices: &[Device]) -> Finding {
     let what = format!("problem code {code}: {meaning}; Windows lists no adapter for it");
     let check = Subject::DEVICE.finding(status, what).hint(hint);
     check.of(format!("{} ({})", pnp.description, pnp.id))
+}
+
+/// Whether a device without an adapter is a virtual display, which containers never get.
+pub(super) fn is_no_gpu(id: &PnpId) -> bool {
+    id.is_software_enumerated() || id.is_hyper_v_video()
 }
 
 fn known(value: Option<&impl ToString>) -> String {

@@ -105,7 +105,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
 
 /// What to do if no resource has a device.
 fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
-    if set.skipped.iter().all(|skipped| skipped.reason == SkipReason::Software) {
+    if set.skipped.iter().all(|skipped| skipped.reason.is_no_gpu()) {
         return causes::no_device(snapshot).unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned());
     }
     let fix = "fix what the next lines report about each adapter";
@@ -238,6 +238,8 @@ fn skipped_adapter(skipped: &Skipped, is_empty: bool, snapshot: &HostSnapshot) -
     let tcc_mode = causes::tcc_mode(snapshot.node.nvml.as_ref());
     let hint = match &skipped.reason {
         SkipReason::Software => return None,
+        // Remote sessions are normal, and need no fix.
+        SkipReason::IndirectDisplay => return Some(Subject::RESOURCES.ok(what).of(name)),
         SkipReason::NoPnpDevice if !snapshot.host.is_this_machine => {
             "record the node again; in an inventory written by hand, give the adapter the key `pnp` \
              with `id` and `locationPaths` (docs/reference/inventory.md)"
@@ -256,7 +258,7 @@ fn skipped_adapter(skipped: &Skipped, is_empty: bool, snapshot: &HostSnapshot) -
         }
         // Pods get other devices, and the configuration excludes this one.
         _ if !is_empty => return Some(Subject::RESOURCES.ok(what).of(name)),
-        SkipReason::NoModel { needed: None, .. } => {
+        SkipReason::NoModel { needed: None, .. } | SkipReason::BasicAdapter => {
             tcc_mode.as_deref().unwrap_or(INSTALL_OR_ASSIGN)
         }
         SkipReason::ComputeOnlyOnLinux => {

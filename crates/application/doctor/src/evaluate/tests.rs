@@ -13,9 +13,9 @@ use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
     Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, Catalog, ContainerPolicy,
     Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet, DriverModel,
-    DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment, NodeSoftware,
-    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, ResourceRule,
-    RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment,
+    NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion,
+    ResourceRule, RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -728,6 +728,106 @@ fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
             facts.snapshot.host.is_this_machine = is_this_machine;
         });
         assert!(findings[1].hint.as_ref().unwrap().contains(fix), "{findings:?}");
+    }
+}
+
+/// A host with `two_gpus`, of which the second one is changed.
+fn second(facts: &mut NodeFacts, change: impl Fn(&mut Adapter)) {
+    facts.snapshot = two_gpus();
+    change(&mut adapters(facts)[1]);
+}
+
+/// An administrator runs doctor in a remote session.
+#[test]
+fn an_indirect_display_is_named_once_and_is_no_gpu() {
+    type Change = fn(&mut Adapter);
+    let name = |adapter: &mut Adapter| {
+        adapter.pnp.as_mut().unwrap().description = "Parsec Virtual Display Adapter".to_owned();
+    };
+    let by_flag: Change = |adapter| adapter.indirect_display = true;
+    let by_id: Change = |adapter| {
+        adapter.pnp.as_mut().unwrap().id = PnpId::new(r"ROOT\DISPLAY\0000");
+    };
+    for change in [by_flag, by_id] {
+        let host = |facts: &mut NodeFacts| {
+            second(facts, |adapter| {
+                name(adapter);
+                change(adapter);
+            });
+            // What a live host could not read of it needs no fix.
+            let luid = adapters(facts)[1].luid;
+            let text = "cannot find the driver store folder".to_owned();
+            let effect = WarningEffect::Incomplete;
+            facts.snapshot.warnings = vec![AdapterWarning { luid, text, effect }];
+        };
+        let devices = changed(Subject::DEVICE, host);
+        assert_eq!(devices.len(), 1, "{devices:?}");
+        let one = "the host has one GPU; containers can see no other".to_owned();
+        assert_eq!(only(Subject::VISIBILITY, host), (Status::Ok, one));
+        let resources = changed(Subject::RESOURCES, host);
+        let named: Vec<_> = resources
+            .iter()
+            .filter(|found| found.object.as_ref().is_some_and(|o| o.starts_with("Parsec")))
+            .map(|found| (found.status, found.what.as_str(), found.hint.as_deref()))
+            .collect();
+        let what = "not advertised: adapter is an indirect display, not a GPU";
+        assert_eq!(named, [(Status::Ok, what, None)]);
+        assert!(resources.iter().all(|found| found.status == Status::Ok), "{resources:?}");
+    }
+}
+
+#[test]
+fn a_host_with_only_basic_adapters_has_no_gpu() {
+    for device in [0x008C, 0x5353] {
+        for has_pnp in [true, false] {
+            let basic = |facts: &mut NodeFacts| {
+                facts.snapshot.node.nvml = None;
+                let adapter = &mut adapters(facts)[0];
+                adapter.hardware_id = HardwareId { vendor: 0x1414, device, ..Default::default() };
+                adapter.pnp = adapter.pnp.take().filter(|_| has_pnp);
+            };
+            let none = (Status::Ok, "the host lists no GPU".to_owned());
+            assert_eq!(only(Subject::VISIBILITY, basic), none);
+            let (status, what) = only(Subject::DEVICE, basic);
+            assert_eq!((status, &*what), (Status::Failed, "Windows lists no DirectX device"));
+            let resources = changed(Subject::RESOURCES, basic);
+            let [none, adapter] = resources.as_slice() else { panic!("{resources:?}") };
+            for found in [none, adapter] {
+                let hint = found.hint.as_ref().unwrap();
+                assert!(hint.starts_with("install the GPU vendor's driver"), "{hint}");
+            }
+            assert_eq!((none.status, adapter.status), (Status::Failed, Status::Warning));
+            assert!(adapter.what.contains("one of Microsoft's basic adapters"), "{adapter:?}");
+        }
+    }
+    // Beside a GPU, it needs no fix.
+    let findings = changed(Subject::RESOURCES, |facts| {
+        second(facts, |adapter| {
+            adapter.hardware_id =
+                HardwareId { vendor: 0x1414, device: 0x5353, ..Default::default() };
+        });
+    });
+    assert!(findings.iter().all(|found| found.status == Status::Ok), "{findings:?}");
+}
+
+/// Nothing is wrong with the GPUs of a host whose virtual display is switched off.
+#[test]
+fn a_virtual_display_without_an_adapter_is_no_fault() {
+    for id in [
+        r"ROOT\DISPLAY\0000",
+        r"swd\IddSampleDriver\1",
+        r"VMBUS\{DA0A7802-E377-4AAC-8E77-0558EB1073F8}\1",
+    ] {
+        let findings = changed(Subject::DEVICE, |facts| {
+            adapters(facts).clear();
+            facts.snapshot.node.nvml = None;
+            facts.snapshot.devices_without_adapter = vec![broken(id, 31)];
+        });
+        let [none, display] = findings.as_slice() else { panic!("{findings:?}") };
+        let hint = none.hint.as_ref().unwrap();
+        assert!(hint.starts_with("install the GPU vendor's driver"), "{hint}");
+        let what = "problem code 31; this is a virtual display, not a GPU";
+        assert_eq!((display.status, &*display.what), (Status::Ok, what));
     }
 }
 

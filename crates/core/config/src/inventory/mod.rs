@@ -68,6 +68,8 @@
 //!   hardware: true                      # required
 //!   integrated: false                   # false if left out
 //!   detachable: false                   # false if left out
+//!   indirectDisplay: false              # whether the graphics kernel calls it an indirect display, such as
+//!                                       # that of a remote session; false if left out
 //!   hardwareId: {vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}   # the last two 0 if left out
 //!   driverDescription: NVIDIA Tesla T4  # empty if left out
 //!   driverVersion: 31.0.15.2849         # unknown if left out

@@ -57,6 +57,7 @@ fn optional_keys_have_defaults() {
         hardware: true,
         integrated: false,
         detachable: false,
+        indirect_display: false,
         hardware_id: HardwareId { vendor: 0x8086, device: 0x7D1D, subsystem: 0, revision: 0 },
         driver_description: String::new(),
         driver_version: None,
@@ -79,6 +80,21 @@ fn optional_keys_have_defaults() {
     };
     let snapshot = parse("f.yaml", SMALLEST).unwrap();
     assert_eq!((snapshot.host, snapshot.adapters), (HostFacts::default(), vec![wanted]));
+}
+
+/// Programs without the key read the inventory of a host without indirect displays.
+#[test]
+fn an_indirect_display_is_written_only_if_there_is_one() {
+    let text = SMALLEST.replace("hardware: true", "hardware: true\n  indirectDisplay: true");
+    let mut snapshot = parse("f.yaml", &text).unwrap();
+    assert!(snapshot.adapters[0].indirect_display);
+    let written = to_yaml(&snapshot).unwrap();
+    assert!(written.contains("\n  indirectDisplay: true\n"), "{written}");
+    assert_eq!(parse("f.yaml", &written).unwrap(), snapshot);
+    snapshot.adapters[0].indirect_display = false;
+    let written = to_yaml(&snapshot).unwrap();
+    assert!(!written.contains("indirectDisplay"), "{written}");
+    assert_eq!(parse("f.yaml", SMALLEST).unwrap(), snapshot);
 }
 
 #[test]

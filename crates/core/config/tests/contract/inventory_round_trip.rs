@@ -234,7 +234,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
     (
         any::<i64>(),
         subsequence(Attribute::ALL.to_vec(), 0..=9),
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
         hardware_id,
         text(),
         (option::of(any::<u64>()), option::of(any::<u64>())),
@@ -245,7 +245,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
             |(
                 luid,
                 attributes,
-                [hardware, integrated, detachable],
+                [hardware, integrated, detachable, indirect_display],
                 hardware_id,
                 text,
                 (version, memory),
@@ -258,6 +258,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                     hardware,
                     integrated,
                     detachable,
+                    indirect_display,
                     hardware_id,
                     driver_description: text,
                     driver_version: version.map(DriverVersion),

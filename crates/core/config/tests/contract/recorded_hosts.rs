@@ -72,6 +72,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
         hardware: true,
         integrated: false,
         detachable: false,
+        indirect_display: false,
         hardware_id: HardwareId {
             vendor: 0x10DE,
             device: 0x1EB8,
@@ -147,6 +148,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
         hardware: true,
         integrated: false,
         detachable: false,
+        indirect_display: false,
         hardware_id: HardwareId { vendor: 0x1414, device: 0x5353, subsystem: 0, revision: 0 },
         driver_description: "Microsoft Hyper-V Video".to_owned(),
         driver_version: None,

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use crate::LocationPath;
 use crate::ParseError;
 use crate::text::case_folding::fold_case;
+use crate::{HardwareId, LocationPath};
 
 /// A regular expression that is searched for in a device's description,
 /// case-insensitively.
@@ -39,7 +39,8 @@ impl FromStr for DescriptionPattern {
     }
 }
 
-/// PCI vendor and device, written `10de:1eb8`, or `10de:*` for every device of a vendor.
+/// PCI vendor and device, written `10de:1eb8`, or `10de:*` for every device of a vendor except
+/// Microsoft's basic adapters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PciPattern {
     vendor: u16,
@@ -50,13 +51,26 @@ impl PciPattern {
     /// Whether `self` matches all IDs that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &PciPattern) -> bool {
-        self.vendor == other.vendor && (self.device.is_none() || self.device == other.device)
+        let is_in_all = self.device.is_none() && !other.names_basic_adapter();
+        self.vendor == other.vendor && (is_in_all || self.device == other.device)
     }
 
     /// Whether the IDs match.
     #[must_use]
-    pub fn matches(&self, vendor: u32, device: u32) -> bool {
-        u32::from(self.vendor) == vendor && self.device.is_none_or(|d| u32::from(d) == device)
+    pub fn matches(&self, id: HardwareId) -> bool {
+        let matches_device = match self.device {
+            Some(device) => u32::from(device) == id.device,
+            None => !id.is_basic_adapter(),
+        };
+        u32::from(self.vendor) == id.vendor && matches_device
+    }
+
+    /// Whether the pattern is the ID of one of Microsoft's basic adapters.
+    #[must_use]
+    pub fn names_basic_adapter(&self) -> bool {
+        let vendor = u32::from(self.vendor);
+        let id = |device| HardwareId { vendor, device, ..HardwareId::default() };
+        self.device.is_some_and(|device| id(device.into()).is_basic_adapter())
     }
 }
 
@@ -131,10 +145,15 @@ mod tests {
 
     #[test]
     fn pci_patterns_match_one_device_or_all_of_a_vendor() {
-        let one: PciPattern = "10de:1EB8".parse().unwrap();
-        assert!(one.matches(0x10DE, 0x1EB8) && !one.matches(0x10DE, 0x1EB9));
-        let all: PciPattern = "10de:*".parse().unwrap();
-        assert!(all.matches(0x10DE, 7) && !all.matches(0x1002, 7));
+        let matches = |pattern: &str, vendor, device| {
+            let id = HardwareId { vendor, device, ..HardwareId::default() };
+            pattern.parse::<PciPattern>().unwrap().matches(id)
+        };
+        assert!(matches("10de:1EB8", 0x10DE, 0x1EB8) && !matches("10de:1EB8", 0x10DE, 0x1EB9));
+        assert!(matches("10de:*", 0x10DE, 7) && !matches("10de:*", 0x1002, 7));
+        // A basic adapter must be named.
+        assert!(matches("1414:008c", 0x1414, 0x008C) && matches("1414:5353", 0x1414, 0x5353));
+        assert!(matches("1414:*", 0x1414, 0x008E) && !matches("1414:*", 0x1414, 0x008C));
         for bad in ["", "10de", "10de:", "10de:1eb", "*:1eb8", "10de:+eb8", "10de:1eb8:0"] {
             assert!(bad.parse::<PciPattern>().is_err(), "{bad}");
         }

@@ -40,8 +40,35 @@ impl PnpId {
     /// IDs are those of Microsoft's driver for Linux, `dxgkrnl`.
     #[must_use]
     pub fn is_paravirtualized(&self) -> bool {
+        self.begins_with_one_of(&[r"PCI\VEN_1414&DEV_008E", r"PCI\VEN_1414&DEV_008A"])
+    }
+}
+
+/// The beginnings of the IDs of devices that no bus has: `PnP`'s own root, and the software device
+/// enumerator, in which remote sessions and programs such as Parsec make displays.
+const SOFTWARE_ENUMERATED: [&str; 2] = [r"ROOT\", r"SWD\"];
+
+/// The beginnings of the IDs of Hyper-V's display (`HV_SYNTHVID_GUID` of Linux' hyperv.h; 1414:5353
+/// in virtual machines of generation 1).
+const HYPER_V_VIDEO: [&str; 2] =
+    [r"VMBUS\{DA0A7802-E377-4AAC-8E77-0558EB1073F8}", r"PCI\VEN_1414&DEV_5353"];
+
+impl PnpId {
+    /// Whether software enumerated the device. GPUs and accelerators are on PCI, ACPI or `VMBus`.
+    #[must_use]
+    pub fn is_software_enumerated(&self) -> bool {
+        self.begins_with_one_of(&SOFTWARE_ENUMERATED)
+    }
+
+    /// Whether this is the display of a virtual machine, which no GPU is behind.
+    #[must_use]
+    pub fn is_hyper_v_video(&self) -> bool {
+        self.begins_with_one_of(&HYPER_V_VIDEO)
+    }
+
+    fn begins_with_one_of(&self, beginnings: &[&str]) -> bool {
         let id = fold_case(self.as_str());
-        [r"PCI\VEN_1414&DEV_008E", r"PCI\VEN_1414&DEV_008A"].iter().any(|gpu| id.starts_with(gpu))
+        beginnings.iter().any(|beginning| id.starts_with(beginning))
     }
 }
 
@@ -165,6 +192,16 @@ pub struct HardwareId {
     pub revision: u32,
 }
 
+impl HardwareId {
+    /// Whether the adapter is one of Microsoft's basic adapters, which no GPU is behind: the Basic
+    /// Render Driver, which computes on the CPU and which Windows does not always call software,
+    /// and Hyper-V's display. A GPU that Hyper-V lends (GPU-PV) has the IDs of the GPU.
+    #[must_use]
+    pub const fn is_basic_adapter(self) -> bool {
+        matches!((self.vendor, self.device), (0x1414, 0x008C | 0x5353))
+    }
+}
+
 /// A number with its hexadecimal spelling as a comment, since serde has no hexadecimal numbers.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn with_hex<const DIGITS: usize, S: Serializer>(
@@ -200,6 +237,7 @@ impl FromStr for DriverVersion {
 }
 
 /// One adapter as its host reports it.
+#[allow(clippy::struct_excessive_bools, reason = "flags of Windows, each with its own meaning")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Adapter {
@@ -216,6 +254,11 @@ pub struct Adapter {
     /// `IsDetachable`: can be removed while the host runs, such as an external GPU.
     #[serde(default)]
     pub detachable: bool,
+    /// `IndirectDisplayDevice` of the graphics kernel, if it could be asked: a display whose
+    /// pictures another adapter renders, such as that of a remote session. Earlier inventories
+    /// lack the key, and earlier programs do not know it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub indirect_display: bool,
     /// `HardwareID`.
     pub hardware_id: HardwareId,
     /// `DriverDescription`; for display only.
@@ -233,6 +276,33 @@ pub struct Adapter {
     /// The driver's folder and the files that the registry names in it, if it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_store: Option<DriverStore>,
+}
+
+impl Adapter {
+    /// Whether the adapter is a GPU or an accelerator, as far as Windows says so: neither software
+    /// nor an indirect display nor one of Microsoft's basic adapters.
+    #[must_use]
+    pub fn is_gpu_or_accelerator(&self) -> bool {
+        self.hardware && !self.is_indirect_display() && !self.hardware_id.is_basic_adapter()
+    }
+
+    /// Whether the adapter is an indirect display. It has the name, the hardware ID and the memory
+    /// of the GPU that renders for it. Software enumerates no GPU; of what else it enumerates, a
+    /// compute-only device is no display, and the Basic Render Driver is a basic adapter.
+    #[must_use]
+    pub fn is_indirect_display(&self) -> bool {
+        let only_computes = self.attributes.compute() && !self.attributes.display();
+        let is_other = only_computes || self.hardware_id.is_basic_adapter();
+        let is_software = |pnp: &PnpDevice| pnp.id.is_software_enumerated();
+        self.indirect_display || !is_other && self.pnp.as_ref().is_some_and(is_software)
+    }
+
+    /// The name that Device Manager shows, or the one that the driver reports.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let of_device = self.pnp.as_ref().map(|pnp| pnp.description.as_str());
+        of_device.filter(|name| !name.is_empty()).unwrap_or(&self.driver_description)
+    }
 }
 
 /// The `PnP` device of an adapter.
@@ -359,6 +429,35 @@ mod tests {
             (r"PCI\VEN_10DE&DEV_008E\1", false),
         ] {
             assert_eq!(PnpId::new(id).is_paravirtualized(), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn only_ids_below_root_and_swd_are_software_enumerated() {
+        for (id, expected) in [
+            (r"ROOT\DISPLAY\0000", true),
+            (r"root\Display\0001", true),
+            (r"SWD\REMOTEDISPLAYENUM\RDPIDD_INDIRECTDISPLAY&SESSIONID_0002", true),
+            (r"ROOTED\DISPLAY\0000", false),
+            (r"SWDEVICE\1", false),
+            (r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\ROOT\SWD\0", false),
+            (r"PCI\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\5&3A1CC9D5&0&0", false),
+            (r"ACPI\QCOM0D51\2&DABA3FF&0", false),
+            (r"VMBUS\{44C4F61D-4444-4400-9D52-802E27EDE19F}\1", false),
+        ] {
+            assert_eq!(PnpId::new(id).is_software_enumerated(), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_display_of_hyper_v_is_known_in_virtual_machines_of_both_generations() {
+        for (id, expected) in [
+            (r"VMBUS\{da0a7802-e377-4aac-8e77-0558eb1073f8}\{5620e0c7}", true),
+            (r"PCI\VEN_1414&DEV_5353&SUBSYS_00000000&REV_00\3&267A616A&0&40", true),
+            (r"PCI\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\5&3A1CC9D5&0&0", false),
+            (r"VMBUS\{44C4F61D-4444-4400-9D52-802E27EDE19F}\1", false),
+        ] {
+            assert_eq!(PnpId::new(id).is_hyper_v_video(), expected, "{id}");
         }
     }
 

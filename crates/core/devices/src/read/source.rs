@@ -36,18 +36,20 @@ pub struct HostSnapshot {
 impl HostSnapshot {
     /// Whether the state of an adapter of a live host is probably temporary: the adapter could not
     /// be read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows
-    /// does not always report the end of such a state, so the host should be read again. Software
-    /// adapters do not count.
+    /// does not always report the end of such a state, so the host should be read again. Only GPUs
+    /// and accelerators count.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)
-            || self.adapters.iter().filter(|adapter| adapter.hardware).any(|adapter| {
-                adapter.pnp.is_none()
-                    || adapter
-                        .driver_store
-                        .as_ref()
-                        .is_some_and(|store| store.lacks_files(self.host.platform))
-            })
+            || self.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator()).any(
+                |adapter| {
+                    adapter.pnp.is_none()
+                        || adapter
+                            .driver_store
+                            .as_ref()
+                            .is_some_and(|store| store.lacks_files(self.host.platform))
+                },
+            )
     }
 }
 

@@ -158,11 +158,10 @@ impl Device {
             .driver_store
             .as_ref()
             .filter(|_| driver_store.is_ok() && !host.inside_container);
-        let description = Some(&pnp.description).filter(|text| !text.is_empty());
         Device {
             id: pnp.id.clone(),
             luid: adapter.luid,
-            description: description.unwrap_or(&adapter.driver_description).clone(),
+            description: adapter.name().to_owned(),
             vendor: Vendor::from_id(adapter.hardware_id.vendor),
             manufacturer: pnp.manufacturer.clone(),
             hardware_id: adapter.hardware_id,

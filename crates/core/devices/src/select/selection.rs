@@ -77,12 +77,18 @@ pub struct Criteria {
     pub include_integrated: bool,
     /// Whether detachable devices are included.
     pub include_detachable: bool,
+    /// Whether Microsoft's basic adapters are included, which no GPU is behind.
+    pub include_basic: bool,
 }
 
 impl Criteria {
-    /// Every device.
-    pub const ALL: Criteria =
-        Criteria { filter: Filter::All, include_integrated: true, include_detachable: true };
+    /// Every GPU and accelerator.
+    pub const ALL: Criteria = Criteria {
+        filter: Filter::All,
+        include_integrated: true,
+        include_detachable: true,
+        include_basic: false,
+    };
 }
 
 /// The devices of a snapshot, and the adapters that were skipped.
@@ -125,7 +131,7 @@ impl Selection {
 pub struct Skipped {
     /// The adapter.
     pub luid: Luid,
-    /// Its `DXCore` description; empty if it could not be read.
+    /// Its name; empty if it could not be read.
     pub description: String,
     /// Why it was skipped.
     pub reason: SkipReason,
@@ -153,6 +159,15 @@ pub enum SkipReason {
     /// `IsHardware` is false.
     #[error("software adapters are not supported")]
     Software,
+    /// A display of a remote session or of a program such as Parsec.
+    #[error("adapter is an indirect display, not a GPU")]
+    IndirectDisplay,
+    /// The Basic Render Driver or Hyper-V's display.
+    #[error(
+        "adapter is one of Microsoft's basic adapters, not a GPU; only a rule of `resources` with \
+         its pciId advertises it"
+    )]
+    BasicAdapter,
     /// No `PnP` device has the LUID.
     #[error("no PnP device has the LUID of the adapter")]
     NoPnpDevice,
@@ -205,6 +220,15 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
+    /// Whether the adapter is neither a GPU nor an accelerator.
+    #[must_use]
+    pub const fn is_no_gpu(&self) -> bool {
+        matches!(
+            self,
+            SkipReason::Software | SkipReason::IndirectDisplay | SkipReason::BasicAdapter
+        )
+    }
+
     /// How to change the configuration so that it advertises the device, if it excludes it.
     #[must_use]
     pub const fn configuration_fix(&self) -> Option<&'static str> {
@@ -240,6 +264,9 @@ pub(crate) fn supported(device: &Device) -> &'static str {
 #[must_use]
 pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
     let (devices, skipped) = select(snapshot, |device| -> Result<Device, SkipReason> {
+        if device.hardware_id.is_basic_adapter() && !criteria.include_basic {
+            return Err(SkipReason::BasicAdapter);
+        }
         check_scope(&device, criteria.include_integrated, criteria.include_detachable)?;
         if criteria.filter.matches(&device) {
             return Ok(device);
@@ -272,7 +299,7 @@ pub(crate) fn select<T, R: Into<Rejection>>(
             Ok(device) => accepted.push(device),
             Err(Rejection { reason, resource }) => skipped.push(Skipped {
                 luid: adapter.luid,
-                description: adapter.driver_description.clone(),
+                description: adapter.name().to_owned(),
                 reason,
                 resource,
             }),
@@ -315,7 +342,8 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
 /// The device of an adapter.
 ///
 /// # Errors
-/// The adapter is not hardware, it has no `PnP` device, or an earlier adapter has the same one.
+/// The adapter is not hardware or an indirect display, it has no `PnP` device, or an earlier adapter
+/// has the same one.
 /// `seen` contains the `PnP` devices of the earlier adapters.
 fn identify(
     adapter: &Adapter,
@@ -325,7 +353,14 @@ fn identify(
     if !adapter.hardware {
         return Err(SkipReason::Software);
     }
-    let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
+    if adapter.is_indirect_display() {
+        return Err(SkipReason::IndirectDisplay);
+    }
+    let pnp = adapter.pnp.as_ref().ok_or(if adapter.hardware_id.is_basic_adapter() {
+        SkipReason::BasicAdapter
+    } else {
+        SkipReason::NoPnpDevice
+    })?;
     match seen.entry(pnp.id.clone()) {
         Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
         Entry::Vacant(new) => new.insert(adapter.luid),

@@ -6,7 +6,7 @@ use devices::report::{
 };
 use devices::{
     Catalog, CordonSource, Cordons, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot,
-    ModelPolicy, Moment, UnhealthyReason,
+    LocationPath, ModelPolicy, Moment, UnhealthyReason,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};
@@ -39,6 +39,30 @@ fn cordoned(set: &DeviceSet) -> Vec<(i64, CordonSource)> {
 
 fn unmatched(set: &DeviceSet) -> Vec<String> {
     set.unmatched_cordons.iter().map(ToString::to_string).collect()
+}
+
+/// The path of a GPU that Hyper-V passes to a virtual machine contains `#` and `{}` in parentheses,
+/// but nothing that separates names.
+#[test]
+fn the_annotation_names_a_gpu_on_vmbus_by_its_location_path() {
+    let path = |n: i64| {
+        format!(
+            "ACPI(_SB_)#ACPI(VMOD)#ACPI(VMBS)#VMBUS({{44C4F61D-4444-4400-9D52-802E27EDE19F}}#\
+             {{0B4A8C1E-000{n}-0000-3130-444531454238}})#VPCI(0)#PCI(0000)"
+        )
+    };
+    let on_vmbus = |n: i64| {
+        let mut adapter = gpu(n, NVIDIA);
+        adapter.pnp.as_mut().unwrap().location_paths = vec![LocationPath::new(path(n))];
+        adapter
+    };
+    let catalog = catalog([wddm(1)]);
+    let mut snapshot = host(vec![on_vmbus(1), on_vmbus(2), on_vmbus(3)]);
+    snapshot.cordoned = names(&format!("{}, {}", path(3), path(1).to_lowercase()));
+    let set = set(&catalog, &snapshot);
+    let annotation = CordonSource::NodeAnnotation;
+    assert_eq!(cordoned(&set), [(1001, annotation), (1003, annotation)]);
+    assert_eq!(unmatched(&set), [""; 0]);
 }
 
 #[test]

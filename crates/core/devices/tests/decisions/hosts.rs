@@ -30,6 +30,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         hardware: true,
         integrated: false,
         detachable: false,
+        indirect_display: false,
         hardware_id: HardwareId { vendor, device: 0x1EB8, subsystem: 0, revision: 0xA1 },
         driver_description: format!("GPU {n}"),
         driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
@@ -46,6 +47,25 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         }),
         driver_store: Some(store(&format!("drv_{vendor:04x}.inf"))),
     }
+}
+
+/// An adapter of a remote session or of a program such as Parsec, which the kernel calls an indirect
+/// display or whose `PnP` device is below `enumerator`. It looks like GPU `n`.
+pub(crate) fn indirect_display(n: i64, enumerator: Option<&str>) -> Adapter {
+    let mut adapter = gpu(n, NVIDIA);
+    adapter.luid = Luid(2000 + n);
+    adapter.indirect_display = enumerator.is_none();
+    let pnp = adapter.pnp.as_mut().unwrap();
+    pnp.id = PnpId::new(format!(r"{}\DISPLAY\{n:04}", enumerator.unwrap_or("USB")));
+    pnp.description = "Virtual Display Adapter".into();
+    adapter
+}
+
+/// One of Microsoft's basic adapters that Windows calls hardware, with the attributes of a GPU.
+pub(crate) fn basic_adapter(n: i64, device: u32) -> Adapter {
+    let mut adapter = gpu(n, 0x1414);
+    adapter.hardware_id.device = device;
+    adapter
 }
 
 /// A GPU whose driver store folder does not exist, as Windows may report it while a driver is

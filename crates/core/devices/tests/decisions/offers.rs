@@ -7,7 +7,9 @@ use devices::{
     ResourceOrigin, ResourceRule, SharedRequests,
 };
 
-use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, model, npu, wddm, with_rules};
+use crate::hosts::{
+    AMD, NVIDIA, basic_adapter, catalog, gpu, host, indirect_display, model, npu, wddm, with_rules,
+};
 
 fn rule(name: &str, matches: DeviceMatch) -> ResourceRule {
     let name = name.parse().unwrap();
@@ -188,6 +190,80 @@ fn devices_with_the_same_location_path_are_not_advertised() {
     // The driver model legacy allocates a class.
     let offer = catalog([model(DriverModel::Legacy)]).offer(&snapshot);
     assert_eq!(assigned(&offer)[0].1, [1001, 1002, 1003]);
+}
+
+fn reasons(offer: &Offer) -> Vec<(i64, String)> {
+    offer.skipped.iter().map(|s| (s.luid.0, s.reason.to_string())).collect()
+}
+
+/// `legacy` needs no location path, and takes whatever has the right name.
+#[test]
+fn no_driver_model_advertises_an_indirect_display() {
+    let indirect = [None, Some("ROOT"), Some("SWD")];
+    let mut adapters: Vec<_> = (1..).zip(indirect).map(|(n, e)| indirect_display(n, e)).collect();
+    adapters.push(gpu(1, NVIDIA));
+    let snapshot = host(adapters);
+    let rules = vec![rule("nvidia.com/gpu", DeviceMatch::default())];
+    let mut legacy = model(DriverModel::Legacy);
+    legacy.match_name = Some("display".into());
+    for (policy, luids) in [
+        (wddm(1), &[1001][..]),
+        (with_rules(wddm(1), rules), &[1001]),
+        (model(DriverModel::Legacy), &[1001]),
+        (legacy, &[]),
+    ] {
+        let offer = catalog([policy]).offer(&snapshot);
+        let all: Vec<i64> = assigned(&offer).into_iter().flat_map(|(_, luids)| luids).collect();
+        // The GPU stays in service although the displays have its location path.
+        assert_eq!(all, luids);
+        let skipped = &reasons(&offer)[..3];
+        let reason = "adapter is an indirect display, not a GPU".to_owned();
+        assert_eq!(skipped, [2001, 2002, 2003].map(|luid| (luid, reason.clone())));
+    }
+}
+
+#[test]
+fn a_basic_adapter_needs_a_rule_that_names_it() {
+    let mut display_only = basic_adapter(2, 0x5353);
+    display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
+    let mut at_the_gpu = basic_adapter(3, 0x008C);
+    at_the_gpu.pnp.as_mut().unwrap().location_paths =
+        vec![LocationPath::new("PCIROOT(0)#PCI(0400)")];
+    let adapters = vec![basic_adapter(1, 0x008C), display_only, at_the_gpu, gpu(4, NVIDIA)];
+    let snapshot = host(adapters);
+    let by_pci =
+        |id: &str| DeviceMatch { pci: Some(id.parse().unwrap()), ..DeviceMatch::default() };
+    let microsoft =
+        DeviceMatch { vendor: Some(devices::Vendor::Microsoft), ..DeviceMatch::default() };
+    let reason = "adapter is one of Microsoft's basic adapters, not a GPU; only a rule of \
+                  `resources` with its pciId advertises it";
+    // Conditions that also match real GPUs do not name a basic adapter.
+    for matches in [by_pci("1414:008e"), by_pci("1414:*"), microsoft, DeviceMatch::default()] {
+        for one in [DriverModel::Wddm, DriverModel::Legacy] {
+            let policy = with_rules(model(one), vec![rule("a.b/c", matches.clone())]);
+            let offer = catalog([policy]).offer(&snapshot);
+            let all: Vec<i64> = assigned(&offer).into_iter().flat_map(|(_, l)| l).collect();
+            assert_eq!(all, [1004], "{one} {matches:?}");
+            let expected = [1001, 1002, 1003].map(|luid| (luid, reason.to_owned()));
+            assert_eq!(reasons(&offer), expected, "{one} {matches:?}");
+        }
+    }
+    // A rule before it does not claim it.
+    let rules =
+        || vec![rule("a.b/any", DeviceMatch::default()), rule("a.b/basic", by_pci("1414:008C"))];
+    let offer = catalog([with_rules(wddm(1), rules())]).offer(&snapshot);
+    assert_eq!(
+        assigned(&offer)[1..],
+        [("a.b/any".to_owned(), vec![1004]), ("a.b/basic".to_owned(), vec![1001])]
+    );
+    // The one with the location path of the GPU does not take the GPU out of service.
+    let [hyper_v, same_path] = &reasons(&offer)[..] else { panic!("{:?}", reasons(&offer)) };
+    assert_eq!(hyper_v, &(1002, reason.to_owned()));
+    assert!(same_path.1.contains("is also that of the device"), "{same_path:?}");
+    // The plugin of 2019 has no rules.
+    let legacy = with_rules(model(DriverModel::Legacy), rules());
+    let offer = catalog([legacy]).offer(&snapshot);
+    assert_eq!(reasons(&offer).len(), 3);
 }
 
 /// The resource of each skipped adapter, and what advertises it there.

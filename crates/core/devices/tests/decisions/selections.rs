@@ -4,10 +4,10 @@ use devices::{
     AdapterWarning, Attribute, Criteria, Filter, Luid, Selection, Vendor, WarningEffect, discover,
 };
 
-use crate::hosts::{AMD, NVIDIA, gpu, host, npu};
+use crate::hosts::{AMD, NVIDIA, basic_adapter, gpu, host, indirect_display, npu};
 
 fn everything() -> Criteria {
-    Criteria { filter: Filter::All, include_integrated: true, include_detachable: true }
+    Criteria::ALL
 }
 
 fn reasons(selection: &Selection) -> Vec<String> {
@@ -59,6 +59,67 @@ fn a_broken_adapter_does_not_hide_the_others() {
             "8: the driver is being replaced",
         ]
     );
+}
+
+/// It has the name, the hardware ID and the attributes of the GPU that renders for it.
+#[test]
+fn an_indirect_display_is_skipped_by_its_own_name() {
+    for enumerator in [None, Some("ROOT"), Some("swd")] {
+        let with_device = indirect_display(1, enumerator);
+        let adapters = vec![with_device.clone(), gpu(1, NVIDIA)];
+        let selection = discover(&host(adapters), everything());
+        assert_eq!(selection.devices.len(), 1, "{enumerator:?}");
+        assert_eq!(selection.devices[0].luid, Luid(1001));
+        assert_eq!(reasons(&selection), ["2001: adapter is an indirect display, not a GPU"]);
+        assert_eq!(selection.skipped[0].description, "Virtual Display Adapter");
+    }
+    let mut without_device = indirect_display(1, None);
+    without_device.pnp = None;
+    let selection = discover(&host(vec![without_device]), everything());
+    assert_eq!(reasons(&selection), ["2001: adapter is an indirect display, not a GPU"]);
+    assert_eq!(selection.skipped[0].description, "GPU 1");
+}
+
+/// Their IDs begin with none of the enumerators of software. An NPU is no display, whatever lists
+/// it.
+#[test]
+fn gpus_of_virtual_machines_and_of_processors_are_no_indirect_displays() {
+    let ids = [
+        r"PCI\VEN_1414&DEV_008E&SUBSYS_00000000&REV_00\5&3A1CC9D5&0&0",
+        r"ACPI\QCOM0D51\2&DABA3FF&0",
+        r"VMBUS\{44C4F61D-4444-4400-9D52-802E27EDE19F}\{1}",
+        r"PCI\VEN_10DE&DEV_1EB8\ROOT",
+    ];
+    let adapter = |(n, id): (i64, &str)| {
+        let mut adapter = gpu(n, NVIDIA);
+        adapter.pnp.as_mut().unwrap().id = devices::PnpId::new(id);
+        adapter
+    };
+    let mut adapters: Vec<_> = (1..).zip(ids).map(adapter).collect();
+    let mut npu = npu(5);
+    npu.pnp.as_mut().unwrap().id = devices::PnpId::new(r"ROOT\COMPUTE\0000");
+    adapters.push(npu);
+    let selection = discover(&host(adapters), everything());
+    assert_eq!((selection.devices.len(), reasons(&selection)), (5, vec![]));
+}
+
+#[test]
+fn basic_adapters_are_included_only_on_request() {
+    let mut basic_render = basic_adapter(1, 0x008C);
+    basic_render.pnp.as_mut().unwrap().id = devices::PnpId::new(r"ROOT\BASICRENDER\0000");
+    let snapshot = host(vec![basic_render, gpu(2, 0x1414), basic_adapter(3, 0x5353)]);
+    let selection = discover(&snapshot, everything());
+    assert_eq!(selection.devices.len(), 1);
+    let reason = "adapter is one of Microsoft's basic adapters, not a GPU; only a rule of \
+                  `resources` with its pciId advertises it";
+    assert_eq!(reasons(&selection), [format!("1001: {reason}"), format!("1003: {reason}")]);
+    let all = Criteria { include_basic: true, ..everything() };
+    let selection = discover(&snapshot, all);
+    assert_eq!((selection.devices.len(), selection.skipped.len()), (3, 0));
+    let mut without_device = basic_adapter(1, 0x008C);
+    without_device.pnp = None;
+    let selection = discover(&host(vec![without_device]), all);
+    assert_eq!(reasons(&selection), [format!("1001: {reason}")]);
 }
 
 /// The original plugin matched vendors on free text, so this manufacturer never matched `amd`.

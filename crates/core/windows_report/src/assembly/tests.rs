@@ -70,6 +70,7 @@ fn test_adapter(n: u32) -> TestAdapter {
             hardware: true,
             integrated: false,
             detachable: false,
+            indirect_display: false,
             hardware_id: HardwareId { vendor: 0x10DE, ..HardwareId::default() },
             driver_description: "NVIDIA Tesla T4".to_owned(),
             driver_version: Some(DriverVersion(1)),
@@ -92,6 +93,26 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
         system_root: r"C:\Windows".to_owned(),
         missing_folder: None,
         steps: RefCell::default(),
+    }
+}
+
+/// Its driver is that of the GPU that renders for it, or none: there is nothing to report.
+#[test]
+fn the_driver_of_an_indirect_display_is_not_read() {
+    let mut of_session = test_adapter(2);
+    of_session.facts.as_mut().unwrap().indirect_display = true;
+    let mut of_program = test_adapter(3);
+    let id = PnpId::new(r"ROOT\DISPLAY\0000");
+    of_program.device = TestDevice::Present(PnpDevice { id, ..device(3) });
+    for mut display in [of_session, of_program] {
+        display.by_kernel = None;
+        display.copy_to_vm = None;
+        let snapshot = host([test_adapter(1), display]).read();
+        assert_eq!(snapshot.warnings, []);
+        let stores: Vec<bool> =
+            snapshot.adapters.iter().map(|adapter| adapter.driver_store.is_some()).collect();
+        assert_eq!(stores, [true, false]);
+        assert!(!snapshot.is_unsettled());
     }
 }
 

@@ -87,6 +87,8 @@ fn every_warning_of_an_allocation_is_explained() {
 #[test]
 fn every_reason_to_skip_an_adapter_is_explained() {
     for reason in [
+        SkipReason::IndirectDisplay,
+        SkipReason::BasicAdapter,
         SkipReason::NoPnpDevice,
         SkipReason::SamePnpDevice(devices::Luid(7)),
         SkipReason::Integrated,

@@ -10,6 +10,8 @@ const SERVER_2019: &str = "azure-m60.yaml";
 const SERVER_2025: &str = "made-up-l4-2025.yaml";
 const TWO_VENDORS: &str = "made-up-two-vendors.yaml";
 const NPU: &str = "made-up-npu-beside-gpu.yaml";
+const DDA_GUEST: &str = "made-up-dda-guest.yaml";
+const REMOTE_SESSION: &str = "made-up-remote-session.yaml";
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const COMPUTE: &str = "directx.microsoft.com/compute";
@@ -36,6 +38,77 @@ fn one_device_by_location_path_and_several_by_class() {
         assert_eq!(pod["container"]["devices"][0]["containerPath"], "");
         assert_eq!(pod["container"]["devices"][0]["permissions"], "");
     }
+}
+
+/// A GPU that Hyper-V passes to a virtual machine: its path contains `#` and `{}` in parentheses.
+#[test]
+fn a_gpu_on_vmbus_is_allocated_matched_and_cordoned_by_its_location_path() {
+    let path = |gpu: u32| {
+        format!(
+            "ACPI(_SB_)#ACPI(VMOD)#ACPI(VMBS)#VMBUS({{44C4F61D-4444-4400-9D52-802E27EDE19F}}#\
+             {{0B4A8C1E-000{gpu}-0000-3130-444531454238}})#VPCI(0)#PCI(0000)"
+        )
+    };
+    let run = |config: &str, flags: &[&str]| {
+        Simulation { host: DDA_GUEST, config, flags, ..Default::default() }.run()
+    };
+    let one = pod_flag("one", DISPLAY, 1);
+    let document = run("", &[&one]);
+    let pod = &document["pods"][0];
+    assert_eq!(devices(pod), [format!("vpci-location-path://{}", path(1))]);
+    assert_eq!(pod["container"]["envs"]["DIRECTX_DEVICE_0_LOCATION_PATH"], path(1));
+    let id = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\6&1E2B8A3&0&0\0";
+    assert_eq!(pod["deviceIds"], json!([id]));
+
+    // A rule matches one GPU, and the beginning of the paths both, without regard to case.
+    let second = path(2).to_lowercase();
+    let prefix = second.split_once("0b4a8c1e").unwrap().0;
+    for (pattern, counts) in [(second.clone(), [1, 1]), (format!("{prefix}*"), [0, 2])] {
+        let rule = format!("resources:\n- name: a.b/slot\n  match:\n    locationPath: {pattern}\n");
+        let document = run(&rule, &[]);
+        let found = [DISPLAY, "a.b/slot"].map(|resource| capacity(&document, resource));
+        assert_eq!(found, counts, "{pattern}");
+    }
+
+    for names in [format!("[\"{second}\"]"), format!("\n- {second}")] {
+        let document = run(&format!("cordonedDevices: {names}"), &[&one]);
+        let mut resources = document["resources"].as_array().unwrap().iter();
+        let display = resources.find(|resource| resource["name"] == DISPLAY).unwrap();
+        assert_eq!((&display["capacity"], &display["allocatable"]), (&2.into(), &1.into()));
+        assert_eq!(devices(&document["pods"][0]), [format!("vpci-location-path://{}", path(1))]);
+    }
+}
+
+/// The number of devices of a resource.
+fn capacity(document: &serde_json::Value, resource: &str) -> u64 {
+    let mut resources = capacities(document).into_iter();
+    resources.find(|(name, _)| name == resource).unwrap().1
+}
+
+/// Neither the plugin's own driver models nor that of the plugin of 2019, which takes what has the
+/// right name, advertise an adapter that is no GPU.
+#[test]
+fn displays_and_basic_adapters_are_never_allocated_as_gpus() {
+    let basic = "generated/basic-adapters.yaml";
+    for (host, name, expected) in [
+        (REMOTE_SESSION, "display", 0),
+        (REMOTE_SESSION, "nvidia", 1),
+        (basic, "microsoft", 0),
+        (basic, "e", 0),
+    ] {
+        let flags = ["--driver-model", "legacy"];
+        let variables = [("DIRECTX_GPU_MATCH_NAME", name)];
+        let simulation = Simulation { host, flags: &flags, variables: &variables, config: "" };
+        let document = simulation.run();
+        assert_eq!(capacity(&document, "microsoft.com/directx"), expected, "{host} {name}");
+    }
+    let document = Simulation { host: REMOTE_SESSION, ..Default::default() }.run();
+    assert_eq!(capacity(&document, DISPLAY), 1, "the GPU stays in service");
+    let document = Simulation { host: basic, ..Default::default() }.run();
+    assert_eq!(capacity(&document, DISPLAY), 0);
+    let config = "resources:\n- name: a.b/video\n  match: {pciId: '1414:5353'}\n";
+    let document = Simulation { host: basic, config, ..Default::default() }.run();
+    assert_eq!([DISPLAY, "a.b/video"].map(|name| capacity(&document, name)), [0, 1]);
 }
 
 #[test]

@@ -50,6 +50,22 @@ fn devices_are_selected_by_index_luid_or_path() {
     assert_eq!(both.stdout.matches("--device").count(), 2);
 }
 
+/// A path with `#` and `{}` stays one word of the command line.
+#[test]
+fn the_location_path_of_a_gpu_on_vmbus_is_quoted() {
+    let host = inventory("made-up-dda-guest.yaml");
+    let path = "ACPI(_SB_)#ACPI(VMOD)#ACPI(VMBS)#VMBUS({44C4F61D-4444-4400-9D52-802E27EDE19F}#\
+                {0B4A8C1E-0002-0000-3130-444531454238})#VPCI(0)#PCI(0000)";
+    let second = on(&host, &["--path", path]);
+    assert_eq!(second.code, Some(0), "{second}");
+    let device = format!(r#""--device" "vpci-location-path://{path}""#);
+    assert!(second.stdout.starts_with(&device), "{second}");
+    assert_eq!(on(&host, &["--index", "1"]).stdout, second.stdout);
+    // Hyper-V's display keeps its index, and cannot be assigned.
+    let display = on(&host, &["--index", "2"]);
+    assert!(display.stderr.contains("one of Microsoft's basic adapters"), "{display}");
+}
+
 #[test]
 fn devices_are_selected_by_comma_separated_lists() {
     let host = inventory("aws-t4-two.yaml");

@@ -89,18 +89,28 @@ impl KernelAdapterList {
     }
 }
 
+/// The flags of an adapter (`D3DKMT_ADAPTERTYPE`).
+pub(crate) fn flags(kernel: &GraphicsKernel, luid: Luid) -> io::Result<u32> {
+    flags_of(&kernel.open(luid)?)
+}
+
+fn flags_of(adapter: &AdapterHandle<'_>) -> io::Result<u32> {
+    let kind: D3DKMT_ADAPTERTYPE = value(adapter, KMTQAITYPE_ADAPTERTYPE)?;
+    // SAFETY: both fields of the union are 32-bit numbers.
+    Ok(unsafe { kind.Anonymous.Value })
+}
+
 /// Reads the properties. Only the kind of the adapter is required.
 fn report(adapter: &AdapterHandle<'_>) -> io::Result<KernelReport> {
     if is_driver_update_in_progress(adapter) {
         return Err(io::Error::other("the driver is being updated"));
     }
-    let kind: D3DKMT_ADAPTERTYPE = value(adapter, KMTQAITYPE_ADAPTERTYPE)?;
+    let flags = flags_of(adapter)?;
     let model = value(adapter, KMTQAITYPE_DRIVERVERSION);
     let version = value(adapter, KMTQAITYPE_UMD_DRIVER_VERSION);
     let sizes = value(adapter, KMTQAITYPE_GETSEGMENTSIZE);
     Ok(KernelReport {
-        // SAFETY: both fields of the union are 32-bit numbers.
-        flags: unsafe { kind.Anonymous.Value },
+        flags,
         driver_model: model.ok().map(|D3DKMT_DRIVERVERSION(model)| model),
         hardware_id: hardware_id(adapter).ok(),
         description: description(adapter).ok(),

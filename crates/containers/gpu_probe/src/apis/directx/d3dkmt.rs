@@ -3,21 +3,21 @@
 
 use std::ffi::c_void;
 
+use visibility_filter::{AllowedLuids, is_visible};
 use windows::Wdk::Graphics::Direct3D::{
-    D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ENUMADAPTERS2, D3DKMT_QUERYADAPTERINFO,
-    KMTQAITYPE_ADAPTERREGISTRYINFO, KMTQAITYPE_ADAPTERTYPE, KMTQUERYADAPTERINFOTYPE,
+    D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ENUMADAPTERS2,
+    D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO, KMTQAITYPE_ADAPTERREGISTRYINFO,
+    KMTQAITYPE_ADAPTERTYPE, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::NTSTATUS;
 
-use super::com::{number, until_null};
+use super::com::{number, structure, until_null};
+use crate::api::Api;
 use crate::library::{Loaded, Symbols as _, structure_size};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
 pub(crate) const NAMES: &[&str] = &["gdi32.dll"];
-
-/// `SoftwareDevice` of `D3DKMT_ADAPTERTYPE`.
-const SOFTWARE_DEVICE: u32 = 1 << 2;
 
 type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 
@@ -29,6 +29,27 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
         .iter()
         .map(|adapter| Candidate { info: kernel.describe(adapter), work: Work::Known(Ok(())) });
     Ok((None, candidates.collect()))
+}
+
+/// The kind of an adapter that another API lists. DXGI and `DXCore` do not say that an adapter is
+/// an indirect display, such as that of a remote session: it has the name of the GPU that renders
+/// for it. An adapter about which the kernel says nothing is hardware.
+pub(super) fn kind_of(luid: i64) -> Kind {
+    let Ok(gdi) = Loaded::open(Api::D3dkmt, NAMES) else { return Kind::Hardware };
+    let kernel = Kernel(gdi);
+    let mut opened = D3DKMT_OPENADAPTERFROMLUID { AdapterLuid: structure(luid), hAdapter: 0 };
+    if kernel.call("D3DKMTOpenAdapterFromLuid", &mut opened).is_err() {
+        return Kind::Hardware;
+    }
+    let adapter = D3DKMT_ADAPTERINFO {
+        hAdapter: opened.hAdapter,
+        AdapterLuid: opened.AdapterLuid,
+        ..D3DKMT_ADAPTERINFO::default()
+    };
+    let kind = kernel.kind_of(&adapter);
+    // Nothing depends on the result.
+    let _ = kernel.call("D3DKMTCloseAdapter", &mut opened.hAdapter);
+    kind
 }
 
 /// The functions of the kernel.
@@ -48,8 +69,14 @@ impl Kernel {
         self.query(adapter, KMTQAITYPE_ADAPTERTYPE)
     }
 
+    /// The adapters that no container is allocated are software or displays.
+    fn kind_of(&self, adapter: &D3DKMT_ADAPTERINFO) -> Kind {
+        let luid = number(adapter.AdapterLuid);
+        let is_for_all = is_visible(&AllowedLuids::NONE, luid, self.kind(adapter));
+        if is_for_all { Kind::Software } else { Kind::Hardware }
+    }
+
     fn describe(&self, adapter: &D3DKMT_ADAPTERINFO) -> DeviceInfo {
-        let is_software = self.kind(adapter).is_some_and(|kind| kind & SOFTWARE_DEVICE != 0);
         let texts: Option<D3DKMT_ADAPTERREGISTRYINFO> =
             self.query(adapter, KMTQAITYPE_ADAPTERREGISTRYINFO);
         let name = texts.map(|texts| until_null(&texts.AdapterString));
@@ -57,7 +84,7 @@ impl Kernel {
             name: name
                 .filter(|name| !name.is_empty())
                 .unwrap_or_else(|| "adapter without a name".to_owned()),
-            kind: if is_software { Kind::Software } else { Kind::Hardware },
+            kind: self.kind_of(adapter),
             luid: Some(number(adapter.AdapterLuid)),
             driver: None,
             memory_bytes: None,

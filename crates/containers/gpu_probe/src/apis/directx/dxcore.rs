@@ -10,6 +10,7 @@ use windows::Win32::Graphics::DXCore::{
 use windows::core::GUID;
 
 use super::com::{Adapter, driver_version, factory, failed};
+use super::d3dkmt;
 use crate::library::{Loaded, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Devices, Refusal};
@@ -61,10 +62,15 @@ pub(crate) fn with_attribute(
 fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
     let description = bytes(adapter, DriverDescription).unwrap_or_default();
     let is_hardware = bytes(adapter, IsHardware).is_none_or(|value| value.first() != Some(&0));
+    let luid = luid(adapter);
     DeviceInfo {
         name: until_nul(&description),
-        kind: if is_hardware { Kind::Hardware } else { Kind::Software },
-        luid: luid(adapter),
+        kind: if is_hardware {
+            luid.map_or(Kind::Hardware, d3dkmt::kind_of)
+        } else {
+            Kind::Software
+        },
+        luid,
         driver: number(adapter, DriverVersion).map(driver_version),
         memory_bytes: number(adapter, DedicatedAdapterMemory),
     }

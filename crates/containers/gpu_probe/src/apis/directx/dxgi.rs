@@ -7,6 +7,7 @@ use windows::Win32::Graphics::Dxgi::{
 use windows::core::Interface;
 
 use super::com::{Adapter, driver_version, factory, failed, number, until_null};
+use super::d3dkmt;
 use crate::library::Loaded;
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Devices, Refusal};
@@ -55,12 +56,13 @@ fn describe(adapter: &IDXGIAdapter1) -> Result<DeviceInfo, Fault> {
     let description = unsafe { adapter.GetDesc1() }.map_err(failed("GetDesc1"))?;
     let flags = description.Flags & DXGI_ADAPTER_FLAG_SOFTWARE.0.cast_unsigned();
     let is_software = flags != 0 || (description.VendorId, description.DeviceId) == BASIC_RENDER;
+    let luid = number(description.AdapterLuid);
     // SAFETY: as above. The driver's version is what this function returns.
     let version = unsafe { adapter.CheckInterfaceSupport(&IDXGIDevice::IID) }.ok();
     Ok(DeviceInfo {
         name: until_null(&description.Description),
-        kind: if is_software { Kind::Software } else { Kind::Hardware },
-        luid: Some(number(description.AdapterLuid)),
+        kind: if is_software { Kind::Software } else { d3dkmt::kind_of(luid) },
+        luid: Some(luid),
         driver: version.map(|version| driver_version(version.cast_unsigned())),
         memory_bytes: Some(description.DedicatedVideoMemory as u64),
     })

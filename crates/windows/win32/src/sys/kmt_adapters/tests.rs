@@ -37,8 +37,12 @@ const EVERY_QUERY: [KMTQUERYADAPTERINFOTYPE; 8] = [
     KMTQAITYPE_UMD_DRIVER_VERSION,
 ];
 
-unsafe extern "system" fn open(_: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
-    NOT_IMPLEMENTED
+unsafe extern "system" fn open(request: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
+    // SAFETY: the caller passes a request.
+    let request = unsafe { &mut *request };
+    request.hAdapter = request.AdapterLuid.LowPart;
+    OPEN.with_borrow_mut(|open| open.insert(request.hAdapter));
+    NTSTATUS(0)
 }
 
 unsafe extern "system" fn close(request: *const D3DKMT_CLOSEADAPTER) -> NTSTATUS {
@@ -190,6 +194,20 @@ fn only_the_kind_of_an_adapter_is_required() {
     let without_kind = read(&EVERY_QUERY[1..]).unwrap();
     let reason = without_kind[1].1.as_ref().unwrap_err().to_string();
     assert_eq!(reason, "status 0xC0000002");
+}
+
+/// `DXCore` does not report the flags, so they are read for one adapter.
+#[test]
+fn the_flags_of_one_adapter_are_read() {
+    let kernel = GraphicsKernel::from_functions(open, query, close);
+    let read = |supported: &[KMTQUERYADAPTERINFOTYPE]| {
+        SUPPORTED.set(supported.to_vec());
+        let flags = flags(&kernel, Luid(7));
+        assert!(OPEN.with_borrow(BTreeSet::is_empty), "the adapter was not closed");
+        flags
+    };
+    assert_eq!(read(&[KMTQAITYPE_ADAPTERTYPE]).unwrap(), 3);
+    assert_eq!(read(&[]).unwrap_err().to_string(), "status 0xC0000002");
 }
 
 #[test]
