@@ -129,7 +129,8 @@ fn texts(
     });
     let match_name = match_name.map(|name| SettingText {
         key: "DIRECTX_GPU_MATCH_NAME",
-        value: name.to_owned(),
+        // Without quotes, blanks at its ends could not be seen.
+        value: if name.trim() == name { name.to_owned() } else { format!("{name:?}") },
         is_default: name == LEGACY_MATCH_NAME,
     });
     let rules = rules.iter().map(|FileRule { rule, .. }| SettingText {
