@@ -67,7 +67,9 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
         "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
         "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
         "source" => {
-            Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
+            Some(
+                r"write a path below the driver store folder, such as B*\amfrt64.dll, in which `*` stands for any characters of a folder's name",
+            )
         }
         "description" => Some(
             r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
