@@ -157,7 +157,7 @@ pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ResetsFile {
+pub(crate) struct ResetsFile {
     count: Number<1, MAX_RESETS>,
     minutes: Number<1, MAX_RESET_MINUTES>,
 }
