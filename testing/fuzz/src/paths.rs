@@ -2,7 +2,7 @@
 //!
 //! Windows opens every accepted path inside the folder and under exactly that name.
 
-use devices::{Destination, FileName, StorePath, SystemRoot, check_store_folder};
+use devices::{Destination, FileName, StorePath, StorePattern, SystemRoot, check_store_folder};
 
 const REPOSITORY: &str = r"C:\Windows\System32\DriverStore\FileRepository";
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
@@ -17,6 +17,14 @@ pub fn check(data: &[u8]) {
         let name = path.file_name();
         assert_eq!(name.as_str().parse::<FileName>(), Ok(name));
         assert_eq!(path.as_str().parse::<StorePath>(), Ok(path));
+    }
+    match text.parse::<StorePattern>() {
+        Ok(pattern) => {
+            assert!(text.replace('*', "x").parse::<StorePath>().is_ok());
+            let name = pattern.file_name();
+            assert_eq!(name.as_str().parse::<FileName>(), Ok(name));
+        }
+        Err(_) => assert!(text.parse::<StorePath>().is_err()),
     }
     if let Ok(name) = text.parse::<FileName>() {
         assert_eq!(name.as_str(), text);

@@ -1,15 +1,31 @@
 //! What to write instead of something that a configuration file may not have.
 
 use crate::ReadError;
-use crate::document::EXPECTED_MAPPING;
+use crate::closest::closest;
+use crate::document::{EXPECTED_MAPPING, OTHER_KEYS_HINT};
+use crate::keys::keys_of;
+use crate::rules::{MatchFile, RuleFile};
+use crate::setting_types::{MountFile, ResetsFile};
+use crate::settings::SetValues;
 
 /// What to write for a resource name, in a file or a variable.
 pub(crate) const RESOURCE_NAME_HINT: &str =
     "write a domain, a slash and a name, such as example.com/gpu";
 
+type Keys = fn() -> &'static [&'static str];
+
+/// Where a configuration file may have a mapping, and the keys of the mapping.
+const SECTIONS: [(&str, Keys); 5] = [
+    ("at the top of the file", keys_of::<SetValues>),
+    ("in a rule of `resources`", keys_of::<RuleFile>),
+    ("in `match` of a rule", keys_of::<MatchFile>),
+    ("in a file of `additionalMounts` or `additionalMountsWow64`", keys_of::<MountFile>),
+    ("in `unhealthyAfterResets`", keys_of::<ResetsFile>),
+];
+
 /// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
 /// instead.
-const OTHER_KEYS: [(&str, &str); 7] = [
+const OTHER_KEYS: [(&str, &str); 9] = [
     (
         "onDriverChange",
         "onDriverChange was removed: delete the key, and cordon and drain a node before you \
@@ -17,13 +33,28 @@ const OTHER_KEYS: [(&str, &str); 7] = [
     ),
     ("schema", "this is an inventory: name it with --inventory"),
     ("adapters", "this is an inventory: name it with --inventory"),
-    ("timeSlicing", "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`"),
-    ("replicas", "a key of NVIDIA's device plugin: did you mean `multitenancy`?"),
+    (
+        "timeSlicing",
+        "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`, at the top of \
+         the file or in a rule of `resources`",
+    ),
+    (
+        "replicas",
+        "a key of NVIDIA's device plugin: write `multitenancy`, at the top of the file or in a rule \
+         of `resources`",
+    ),
     (
         "failRequestsGreaterThanOne",
-        "a key of NVIDIA's device plugin: write `sharedRequests: one` for true",
+        "a key of NVIDIA's device plugin: for true, write `sharedRequests: one` at the top of the \
+         file, for all shared resources",
     ),
-    ("renameByDefault", "a key of NVIDIA's device plugin: write `renameShared: true` for true"),
+    (
+        "renameByDefault",
+        "a key of NVIDIA's device plugin: for true, write `renameShared: true` at the top of the \
+         file, for all shared resources",
+    ),
+    ("rename", "a key of NVIDIA's device plugin: write the new name as `name` of a rule"),
+    ("devices", "a key of NVIDIA's device plugin: write conditions in `match` of a rule"),
 ];
 
 /// The keys of a file of NVIDIA's device plugin.
@@ -47,6 +78,9 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
             return error.with_hint(hint);
         }
     }
+    if let Some(hint) = misplaced_key(&error) {
+        return error.with_hint(hint);
+    }
     let path = error.path.to_ascii_lowercase();
     if error.what == EXPECTED_MAPPING && path.starts_with("additionalmounts") {
         return error.with_hint(
@@ -67,7 +101,9 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
         "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
         "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
         "source" => {
-            Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
+            Some(
+                r"write a path below the driver store folder, such as B*\amfrt64.dll, in which `*` stands for any characters of a folder's name",
+            )
         }
         "description" => Some(
             r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
@@ -80,4 +116,31 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
         }
         _ => error,
     }
+}
+
+/// Where the key of the error belongs, or the most similar key of the file.
+fn misplaced_key(error: &ReadError) -> Option<String> {
+    let key = error.unknown_key().or_else(|| key_of_data(error))?;
+    let all = || SECTIONS.iter().flat_map(|(_, keys)| keys()).copied();
+    let belongs = |key: &str| {
+        let sections = SECTIONS.iter().filter(|(_, keys)| keys().contains(&key));
+        let places: Vec<&str> = sections.map(|(place, _)| *place).collect();
+        format!("belongs {}", places.join(" or "))
+    };
+    if let Some(known) = all().find(|known| known.eq_ignore_ascii_case(key)) {
+        return Some(format!("`{known}` {}", belongs(known)));
+    }
+    // A key of this mapping that is similar is in the hint already.
+    error.hint().filter(|hint| hint.starts_with(OTHER_KEYS_HINT))?;
+    let meant = closest(key, all())?;
+    Some(format!("did you mean `{meant}`, which {}?", belongs(meant)))
+}
+
+/// A key where a vendor or a driver model is expected, because its line has too many blanks.
+fn key_of_data(error: &ReadError) -> Option<&str> {
+    let is_of_data = ["additionalMounts", "additionalMountsWow64", "deviceClass"]
+        .iter()
+        .any(|mapping| mapping.eq_ignore_ascii_case(&error.path));
+    let (key, _) = error.what.strip_prefix('`')?.split_once("` is not a ")?;
+    Some(key).filter(|_| is_of_data)
 }

@@ -8,7 +8,7 @@ use crate::any_case::AnyCase;
 use crate::rules::{FileRule, file_rules};
 use crate::settings::SetValues;
 use crate::variables::Variables;
-use crate::{ConfigError, Environment, ReadError, Trust, document};
+use crate::{ConfigError, Environment, ReadError, Trust, document, kubernetes_object};
 
 /// The folder searched after the working directory; on Windows on the system drive.
 const MACHINE_FOLDER: &str =
@@ -88,7 +88,11 @@ fn default_file(variables: &Variables<'_>) -> Result<ConfigFile, ConfigError> {
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<ConfigFile, ReadError> {
     let name = path.display().to_string();
-    let AnyCase(mut values): AnyCase<SetValues> = document::parse(&name, bytes).map_err(advised)?;
+    let AnyCase(mut values): AnyCase<SetValues> =
+        document::parse(&name, bytes).map_err(|error| {
+            kubernetes_object::recognize(&error, &name, bytes, "configuration")
+                .unwrap_or_else(|| advised(error))
+        })?;
     let rules = file_rules(&name, values.resources.take().unwrap_or_default())?;
     Ok(ConfigFile { path: Some(name), values, rules, ignored: Vec::new() })
 }

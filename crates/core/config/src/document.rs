@@ -35,13 +35,14 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, 
     read.map_err(|error| {
         let (what, hint) = describe(&error, &text);
         let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
-        ReadError {
+        let error = ReadError {
             file: name.to_owned(),
             line: line.filter(|line| *line > 0),
             path: keys(&track.path(), &error),
             what,
             hint,
-        }
+        };
+        tab_error(&error, &text).unwrap_or(error)
     })
 }
 
@@ -118,7 +119,7 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         Error::SerdeUnknownField { field, expected, .. } => {
             let hint = match closest(field, expected.iter().copied()) {
                 Some(key) => format!("did you mean `{key}`?"),
-                None => format!("the keys here are {}", expected.join(", ")),
+                None => format!("{OTHER_KEYS_HINT}{}", expected.join(", ")),
             };
             return (format!("unknown key `{}`", field.escape_debug()), Some(hint));
         }
@@ -143,17 +144,40 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         }
         Error::Eof { .. } => "the file is empty".to_owned(),
         Error::Budget { breach, .. } => format!("the file exceeds a limit: {breach:?}"),
-        syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
+        syntax => format!("{INVALID_YAML}{}", UserMessageFormatter.format_message(syntax)),
     };
     let hint = match what.as_str() {
         EXPECTED_MAPPING if is_toml(text) => Some(
             "the file is not YAML but TOML or INI: write `key: value` for `key = value`".to_owned(),
         ),
         EXPECTED_MAPPING => Some("write `key: value`".to_owned()),
+        _ if what.ends_with(UNKNOWN_ALIAS) => {
+            Some("put text that begins with `*` in quotes".to_owned())
+        }
         _ if what.ends_with(NOTHING) => Some("leave the key out, or give it a value".to_owned()),
         _ => None,
     };
     (what, hint)
+}
+
+/// The error about the tab that indents a line, if that is what makes the text invalid YAML. The
+/// parser may name an earlier line, where the value begins that the tab cuts off.
+fn tab_error(error: &ReadError, text: &str) -> Option<ReadError> {
+    let is_flow = text.trim_start().starts_with(['{', '[']);
+    if !error.what.starts_with(INVALID_YAML) || is_flow {
+        return None;
+    }
+    let is_tab_indented = |line: &str| {
+        let content = line.trim_start();
+        !content.is_empty() && line[..line.len() - content.len()].contains('\t')
+    };
+    let first = error.line?;
+    let most = if error.what.contains(" tab") { usize::MAX } else { 1 };
+    let mut lines = (first..).zip(text.lines().skip(first as usize - 1)).take(most);
+    let (line, _) = lines.find(|(_, line)| is_tab_indented(line))?;
+    let what = format!("{INVALID_YAML}a tab indents the line");
+    let error = ReadError { line: Some(line), what, ..error.clone() };
+    Some(error.with_hint("indent it with spaces"))
 }
 
 /// Whether the first line with content is `key = value`, as in the files of an earlier plugin.
@@ -163,7 +187,16 @@ fn is_toml(text: &str) -> bool {
     first.is_some_and(|line| line.contains('=') && !line.contains(':'))
 }
 
+/// The beginning of a message about the syntax.
+const INVALID_YAML: &str = "not valid YAML: ";
+
+/// The beginning of the hint about an unknown key to which no other is similar.
+pub(crate) const OTHER_KEYS_HINT: &str = "the keys here are ";
+
 pub(crate) const EXPECTED_MAPPING: &str = "expected a mapping";
+
+/// The end of the library's message about a text such as `*name`, which stands for another value.
+const UNKNOWN_ALIAS: &str = "reference to unknown value";
 
 /// The end of a message about a key without a value.
 const NOTHING: &str = ", found nothing";

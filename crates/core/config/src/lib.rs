@@ -29,6 +29,8 @@ mod environment;
 mod error;
 mod file_bytes;
 pub mod inventory;
+mod keys;
+mod kubernetes_object;
 mod policy;
 mod read_error;
 mod resources;

@@ -62,12 +62,20 @@ pub(crate) fn model_settings(
         allocation: settings.allocation_policy.0.0,
         shared_requests: settings.shared_requests.0.0,
     };
-    let shared_name = |name: &ResourceName, replicas| shared_name(&settings, path, name, replicas);
     let (mut rules, foreign_rules): (Vec<FileRule>, Vec<FileRule>) =
         file.rules.into_iter().partition(|rule| rule.is_for(model));
-    for FileRule { rule, .. } in &mut rules {
-        rule.name = shared_name(&rule.name, rule.replicas.unwrap_or(sharing.replicas))?;
+    for FileRule { rule, place } in &mut rules {
+        let name = ConfiguredName { name: &rule.name, place: Some(&*place), variable: None };
+        let replicas = rule.replicas.unwrap_or(sharing.replicas);
+        rule.name = shared_name(&settings, path, &name, replicas)?;
     }
+    let name_place = settings.resource_name.place(path, "resourceName");
+    let name = ConfiguredName {
+        name: &settings.resource_name.value.0,
+        place: name_place.as_ref(),
+        variable: name_variable.as_deref(),
+    };
+    let resource = shared_name(&settings, path, &name, sharing.replicas)?;
     Ok(ModelSettings {
         summary: ModelSummary {
             model,
@@ -75,12 +83,12 @@ pub(crate) fn model_settings(
             variables: variables.names_of_set(),
             settings: texts(&settings, model, match_name.as_deref(), &rules),
         },
-        name_place: settings.resource_name.place(path, "resourceName"),
+        name_place,
         name_variable,
         visibility_place: settings.visibility.place(path, "visibility"),
         policy: ModelPolicy {
             model,
-            resource: shared_name(&settings.resource_name.value.0, sharing.replicas)?,
+            resource,
             sharing,
             include_integrated: settings.include_integrated.0,
             include_detachable: settings.include_detachable.0,
@@ -129,7 +137,8 @@ fn texts(
     });
     let match_name = match_name.map(|name| SettingText {
         key: "DIRECTX_GPU_MATCH_NAME",
-        value: name.to_owned(),
+        // Without quotes, blanks at its ends could not be seen.
+        value: if name.trim() == name { name.to_owned() } else { format!("{name:?}") },
         is_default: name == LEGACY_MATCH_NAME,
     });
     let rules = rules.iter().map(|FileRule { rule, .. }| SettingText {
@@ -149,21 +158,52 @@ fn matched_name(variables: &Variables<'_>) -> Result<Option<String>, ConfigError
     Ok(Some(name.unwrap_or_else(|| LEGACY_MATCH_NAME.to_owned())))
 }
 
+/// The name of a resource, and where it is set.
+struct ConfiguredName<'a> {
+    name: &'a ResourceName,
+    /// The place in a file, if a file sets it.
+    place: Option<&'a Place>,
+    /// The variable, if one sets it.
+    variable: Option<&'a str>,
+}
+
 /// The name of a resource, whose devices may be shared. `file` is the configuration file.
 fn shared_name(
     settings: &Settings,
     file: Option<&str>,
-    name: &ResourceName,
+    configured: &ConfiguredName<'_>,
     replicas: NonZeroU32,
 ) -> Result<ResourceName, ConfigError> {
     let Switch(is_renamed) = settings.rename_shared.value;
+    let name = configured.name;
     if !is_renamed || replicas == NonZeroU32::MIN {
         return Ok(name.clone());
+    }
+    if name.is_shared() {
+        return Err(renamed_twice(configured));
     }
     name.shared().map_err(|error| {
         let place = settings.rename_shared.place(file, "renameShared");
         ConfigError::at(place.as_ref(), error.to_string(), "choose a shorter resource name")
     })
+}
+
+/// An error about a name that already has the suffix of shared resources.
+fn renamed_twice(ConfiguredName { name, place, variable }: &ConfiguredName<'_>) -> ConfigError {
+    let what = format!(
+        "the name `{name}` already ends with `.shared`; renameShared would make it `{name}.shared`"
+    );
+    let hint =
+        "remove `.shared` from the name, because renameShared appends it, or remove renameShared";
+    match variable {
+        Some(variable) => ConfigError::Variable {
+            name: (*variable).to_owned(),
+            value: name.to_string(),
+            what,
+            hint,
+        },
+        None => ConfigError::at(*place, what, hint),
+    }
 }
 
 /// Warnings about what the file sets for `legacy` without effect.

@@ -68,6 +68,11 @@ impl ReadError {
         self
     }
 
+    /// The key that no code reads, if the error is about one.
+    pub(crate) fn unknown_key(&self) -> Option<&str> {
+        self.what.strip_prefix("unknown key `")?.strip_suffix('`')
+    }
+
     /// The name of the file.
     #[must_use]
     pub fn file(&self) -> &str {

@@ -28,7 +28,7 @@ pub(crate) struct RuleFile {
 /// The keys of a rule's conditions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct MatchFile {
+pub(crate) struct MatchFile {
     #[serde(default, deserialize_with = "present")]
     vendor: Option<Parsed<Vendor>>,
     #[serde(default, deserialize_with = "present")]

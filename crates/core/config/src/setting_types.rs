@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMounts, Destination, DestinationError, DeviceClass, DriverModel, ResetLimit,
-    RuntimeFile, StorePath, Vendor,
+    AdditionalMount, AdditionalMounts, Destination, DestinationError, DeviceClass, DriverModel,
+    ResetLimit, StorePattern, Vendor,
 };
 
 use crate::Place;
@@ -157,7 +157,7 @@ pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ResetsFile {
+pub(crate) struct ResetsFile {
     count: Number<1, MAX_RESETS>,
     minutes: Number<1, MAX_RESET_MINUTES>,
 }
@@ -206,13 +206,13 @@ impl Display for Mounts {
 /// One additional mount.
 #[derive(Deserialize)]
 #[serde(try_from = "MountFile")]
-struct Mount(RuntimeFile);
+struct Mount(AdditionalMount);
 
 /// The keys of a mount; without a destination the file keeps its name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MountFile {
-    source: Parsed<StorePath>,
+pub(crate) struct MountFile {
+    source: Parsed<StorePattern>,
     #[serde(default, deserialize_with = "present")]
     destination: Option<Parsed<Destination>>,
 }
@@ -228,7 +228,7 @@ impl TryFrom<MountFile> for Mount {
                 format!("source `{source}`: {error}; name another destination")
             })?,
         };
-        Ok(Mount(RuntimeFile { source, destination }))
+        Ok(Mount(AdditionalMount { source, destination }))
     }
 }
 

@@ -52,9 +52,6 @@ macro_rules! settings {
             $(pub(crate) $field: $type,)*
         }
 
-        /// The keys of a configuration file.
-        pub(crate) const KEYS: &[&str] = &[$($key,)* "resources"];
-
         impl SetValues {
             /// The keys of the settings that are set.
             pub(crate) fn keys(&self) -> Vec<&'static str> {

@@ -1,8 +1,11 @@
 //! Environment variables: their names and what their values mean.
 //!
 //! An empty variable means unset, as for the earlier plugins: manifests set a variable to an
-//! empty value to select the default.
+//! empty value to select the default. Blanks around a number or a word do not count. A name or a
+//! path is used as it is, as in the plugin of 2019: with `DIRECTX_GPU_MATCH_NAME=" "`, Kubernetes'
+//! own test of device plugins on Windows selects every adapter whose name has a blank.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -39,6 +42,11 @@ type Read<T> = Result<Option<T>, ConfigError>;
 
 const RESOURCE_NAME: &str = "RESOURCE_NAME";
 const CONFIG_FILE: &str = "CONFIG_FILE";
+const MATCH_NAME: &str = "DIRECTX_GPU_MATCH_NAME";
+const SOCKET_DIRECTORY: &str = "PLUGIN_SOCK_DIR";
+
+/// The ends of the names of the variables that contain text.
+const TEXTS: [&str; 4] = [RESOURCE_NAME, CONFIG_FILE, MATCH_NAME, SOCKET_DIRECTORY];
 
 /// What to write for a variable that is true or false.
 const SWITCH_HINT: &str = "write true or false, or leave the variable unset";
@@ -70,13 +78,9 @@ impl Variables<'_> {
 
     /// The variables that are set, except the one that names the file.
     pub(crate) fn names_of_set(&self) -> Vec<String> {
-        let is_set = |name: &String| {
-            let value = self.environment.variable(name);
-            value.is_some_and(|value| !value.to_string_lossy().trim().is_empty())
-        };
         variables_of(self.model)
             .filter(|name| !name.ends_with(CONFIG_FILE))
-            .filter(is_set)
+            .filter(|name| value(self.environment, name).is_some())
             .collect()
     }
 
@@ -115,13 +119,13 @@ impl Variables<'_> {
 /// `DIRECTX_GPU_MATCH_NAME`, for the driver model `legacy`.
 pub(crate) fn match_name(environment: &dyn Environment) -> Read<String> {
     let hint = "write a part of the adapter names, such as nvidia";
-    variable(environment, "DIRECTX_GPU_MATCH_NAME".to_owned(), hint, |text| Ok(text.to_owned()))
+    variable(environment, MATCH_NAME.to_owned(), hint, |text| Ok(text.to_owned()))
 }
 
 /// `PLUGIN_SOCK_DIR`, for the driver model `legacy`.
 pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
     let hint = r"write the kubelet's directory, such as C:\var\lib\kubelet\device-plugins";
-    variable(environment, "PLUGIN_SOCK_DIR".to_owned(), hint, |text| Ok(PathBuf::from(text)))
+    variable(environment, SOCKET_DIRECTORY.to_owned(), hint, |text| Ok(PathBuf::from(text)))
 }
 
 /// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
@@ -162,9 +166,8 @@ fn variable<T>(
     hint: &'static str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Read<T> {
-    let Some(value) = environment.variable(&name) else { return Ok(None) };
-    let parsed = match value.to_str().map(str::trim) {
-        Some("") => return Ok(None),
+    let Some(value) = value(environment, &name) else { return Ok(None) };
+    let parsed = match value.to_str() {
         Some(text) => parse(text),
         None => Err("the value is not Unicode text".to_owned()),
     };
@@ -175,6 +178,17 @@ fn variable<T>(
             Err(ConfigError::Variable { name, value, what, hint })
         }
     }
+}
+
+/// What a variable is set to; `None` if it is not set, or empty.
+fn value(environment: &dyn Environment, name: &str) -> Option<OsString> {
+    let value = environment.variable(name)?;
+    let is_text = TEXTS.iter().any(|text| name.ends_with(text));
+    let value = match value.to_str() {
+        Some(word) if !is_text => word.trim().into(),
+        _ => value,
+    };
+    Some(value).filter(|value| !value.is_empty())
 }
 
 /// Whether a path is absolute on this system or on Windows: manifests are tried on other

@@ -15,8 +15,8 @@ mod text;
 pub use offer::device_class::DeviceClass;
 pub use offer::pattern::{DescriptionPattern, LocationPattern, PciPattern};
 pub use offer::policy::{
-    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy, MultiDevice,
-    Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
+    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
+    MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use offer::resource_name::{ResourceName, ResourceNameError};
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
@@ -29,7 +29,10 @@ pub use plan::mounts::{
     MountPlan, NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use plan::preferred_allocation::preferred_allocation;
-pub use plan::{DeviceGrant, Plan, PlanError, SingleDevice, contents, plan, single_device};
+pub use plan::source_patterns::{Disk, MatchingFiles};
+pub use plan::{
+    DeviceGrant, Plan, PlanError, SingleDevice, contents, plan, plan_on_disk, single_device,
+};
 pub use read::adapter::{
     Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
@@ -62,5 +65,5 @@ pub use set::reset_history::ResetHistory;
 pub use text::error_chain::error_chain;
 pub use text::file_values;
 pub use text::parse::ParseError;
-pub use text::paths::{FileName, PathError, StorePath};
+pub use text::paths::{FileName, PathError, StorePath, StorePattern};
 pub use text::printable;

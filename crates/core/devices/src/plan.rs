@@ -9,6 +9,7 @@ pub(crate) mod environment_hints;
 pub(crate) mod launcher;
 pub(crate) mod mounts;
 pub(crate) mod preferred_allocation;
+pub(crate) mod source_patterns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use crate::plan::container_contents::{ContainerContents, PlanWarning};
 use crate::plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::plan::mounts::{MountPlan, resolve};
+use crate::plan::source_patterns::Disk;
 use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
 use crate::text::printable::printable;
 use crate::{
@@ -137,18 +139,29 @@ fn quoted_list(ids: &[PnpId]) -> String {
 }
 
 /// Plans a container that gets the replicas `ids` of `resource`. `exists` answers whether
-/// a file of a live host exists; inventories record it themselves.
+/// a file of a live host exists; inventories record it themselves. For additional mounts with a
+/// pattern, a live host needs [`plan_on_disk`].
 pub fn plan<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<Plan, PlanError> {
+    plan_on_disk(resource, ids, host, without_folders(exists))
+}
+
+/// Plans a container that gets the replicas `ids` of `resource` on a host with this disk.
+pub fn plan_on_disk<'a>(
+    resource: &ResourceDevices,
+    ids: impl IntoIterator<Item = &'a str>,
+    host: &HostFacts,
+    disk: Disk<'_>,
+) -> Result<Plan, PlanError> {
     let request = Request::read(resource, ids)?;
     let mut warnings = Vec::new();
     let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
-    let ContainerContents { devices, mounts, envs } = request.contents(host, exists, &mut warnings);
+    let ContainerContents { devices, mounts, envs } = request.contents(host, disk, &mut warnings);
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
@@ -160,7 +173,12 @@ pub fn contents<'a>(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<ContainerContents, PlanError> {
-    Ok(Request::read(resource, ids)?.contents(host, exists, &mut Vec::new()))
+    let disk = without_folders(exists);
+    Ok(Request::read(resource, ids)?.contents(host, disk, &mut Vec::new()))
+}
+
+fn without_folders(exists: &dyn Fn(&str) -> bool) -> Disk<'_> {
+    Disk { exists, folders: &|_| Vec::new() }
 }
 
 /// How a container on a Windows host gets one device of a driver model.
@@ -238,7 +256,7 @@ impl<'r> Request<'r> {
     fn contents(
         &self,
         host: &HostFacts,
-        exists: &dyn Fn(&str) -> bool,
+        disk: Disk<'_>,
         warnings: &mut Vec<PlanWarning>,
     ) -> ContainerContents {
         let first = self.entries[0];
@@ -253,16 +271,16 @@ impl<'r> Request<'r> {
         }
         if host.platform == Platform::LinuxDxg {
             let policy = &first.policy.container;
-            let mut contents = dxg::contents(&devices, policy, host, exists, warnings);
+            let mut contents = dxg::contents(&devices, policy, host, disk.exists, warnings);
             contents.envs.append(&mut envs);
             return contents;
         }
-        let mut mounts = resolve(&self.entries, host, exists);
+        let mut mounts = resolve(&self.entries, host, disk);
         if self.resource.visibility == Visibility::Launcher {
             let excluded: Vec<_> =
                 self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
             let omit_wow64 = self.entries.iter().any(|e| e.policy.container.omit_wow64);
-            let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, exists);
+            let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, disk.exists);
             warnings.extend(added.err().map(PlanWarning::NoLauncher));
         }
         ContainerContents { devices, mounts, envs }

@@ -165,6 +165,7 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
             MountOutcome::NoWow64 => "the host does not run 32-bit programs",
             // Conflicts are printed as warnings. This program has no configuration.
             MountOutcome::Mounted
+            | MountOutcome::NotOneMatch(_)
             | MountOutcome::DestinationTaken { .. }
             | MountOutcome::Excluded
             | MountOutcome::Wow64Omitted

@@ -1,4 +1,4 @@
-//! Lists the files of a driver store folder for an inventory.
+//! Lists the files and folders of a driver store folder.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,6 +27,14 @@ pub fn list(folder: &Path) -> io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
+/// The names of the folders in `folder`; none if it cannot be read. A link is not a folder.
+#[must_use]
+pub fn folders(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +50,21 @@ mod tests {
         let listed = list(folder.path()).unwrap();
         let expected = ["a.dll", r"B026261\x\amfrt64.dll"].map(str::to_owned);
         assert_eq!(listed, expected.into());
+    }
+
+    #[test]
+    fn folders_are_listed_without_files_and_links() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["B420000", "Ä"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        std::fs::write(folder.path().join("B.dll"), "").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/", folder.path().join("Blink")).unwrap();
+        let mut listed = folders(folder.path());
+        listed.sort();
+        assert_eq!(listed, ["B420000", "Ä"]);
+        assert_eq!(folders(&folder.path().join("missing")), Vec::<String>::new());
     }
 
     #[test]

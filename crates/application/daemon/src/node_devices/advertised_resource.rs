@@ -14,8 +14,9 @@ use device_plugin::{
     PreferredRequest, Status, async_trait,
 };
 use devices::{
-    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
-    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    DeviceGrant, DeviceSet, Disk, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT,
+    NoMountsReason, Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin,
+    ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -52,7 +53,11 @@ pub fn plan_on_this_machine<'a>(
     host: &HostFacts,
 ) -> Result<Plan, PlanError> {
     let exists = if cfg!(windows) { Path::is_file } else { Path::exists };
-    devices::plan(resource, ids, host, &|path| exists(Path::new(path)))
+    let disk = Disk {
+        exists: &|path| exists(Path::new(path)),
+        folders: &|path| win32::files::folders(Path::new(path)),
+    };
+    devices::plan_on_disk(resource, ids, host, disk)
 }
 
 impl AdvertisedResource {
@@ -154,6 +159,7 @@ impl AdvertisedResource {
                 }
                 MountOutcome::Mounted
                 | MountOutcome::Missing
+                | MountOutcome::NotOneMatch(_)
                 | MountOutcome::Excluded
                 | MountOutcome::Wow64Omitted
                 | MountOutcome::NoWow64 => {}

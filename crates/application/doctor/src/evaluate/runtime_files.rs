@@ -2,9 +2,9 @@
 
 use command_line::device_summary::mounted_files;
 use devices::{
-    Device, HostSnapshot, LeftOut, ListedDevice, MountOrigin, MountOutcome, MountPlan,
-    NOT_APPLIED_HINT, NoMountsReason, Platform, ReplicaId, ResourceDevices, RuntimeMounts,
-    contents,
+    Device, FileDecision, HostSnapshot, LeftOut, ListedDevice, MountOrigin, MountOutcome,
+    MountPlan, NOT_APPLIED_HINT, NoMountsReason, Platform, ReplicaId, ResourceDevices,
+    RuntimeMounts, contents,
 };
 
 use super::hardware::UPDATE_OR_MOUNT;
@@ -85,23 +85,36 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
 /// The files that the driver or the configuration names and the folder lacks.
 fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
     let folder = device.driver_store.as_ref().map_or("", |store| store.path.as_str());
-    let missing: Vec<&str> = plan
-        .files
-        .iter()
-        .filter(|file| file.outcome == MountOutcome::Missing)
-        .filter(|file| file.file.origin != MountOrigin::Default)
-        .map(|file| file.file.host_path.trim_start_matches(folder).trim_start_matches('\\'))
-        .collect();
+    let mut missing = Vec::new();
+    let mut lacks_files_of_driver = false;
+    for FileDecision { file, outcome } in &plan.files {
+        let path = file.host_path.trim_start_matches(folder).trim_start_matches('\\');
+        match outcome {
+            MountOutcome::Missing if file.origin != MountOrigin::Default => {
+                missing.push(path.to_owned());
+            }
+            MountOutcome::NotOneMatch(files) => missing.push(format!("{path} {files}")),
+            _ => continue,
+        }
+        lacks_files_of_driver |= file.origin == MountOrigin::Registry;
+    }
     if missing.is_empty() {
         return None;
     }
     let count = missing.len();
     let all = plan.mounted().count() + count;
     let rest = left_out(plan);
+    let fix = if lacks_files_of_driver {
+        "reinstall the driver, or correct additionalMounts"
+    } else {
+        r"correct additionalMounts, with `*` for what another version of the driver changes in the name of a folder, such as B*\vulkan64.dll"
+    };
     Some(Subject::RUNTIME_FILES.warning(
         format!("{count} of {all} missing from {folder}: {}{rest}", missing.join(", ")),
-        "reinstall the driver, or correct additionalMounts; until then containers get only the \
-         other files, and what needs the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
+        format!(
+            "{fix}; until then containers get only the other files, and what needs the missing \
+             ones (CUDA, OpenCL, Vulkan, video) fails there"
+        ),
     ))
 }
 
@@ -114,7 +127,7 @@ fn left_out(plan: &MountPlan) -> String {
     if !plan.files.iter().any(|file| is_named(file.file.origin)) {
         return format!("; {}", NoMountsReason::NoneNamed);
     }
-    let left_out = LeftOut { missing: 0, ..LeftOut::of(&plan.files) };
+    let left_out = LeftOut { missing: 0, not_one_match: 0, ..LeftOut::of(&plan.files) };
     if left_out == LeftOut::default() {
         return String::new();
     }

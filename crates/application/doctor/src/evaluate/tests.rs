@@ -11,11 +11,12 @@ use daemon::plugin_report::PluginReport;
 use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
 use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
-    Adapter, AdapterWarning, AdditionalMounts, Attribute, Attributes, Catalog, ContainerPolicy,
-    Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet, DriverModel,
-    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid, Moment,
-    NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion,
-    ResourceRule, RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
+    ContainerPolicy, Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet,
+    DriverModel, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
+    Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program,
+    ProgramVersion, ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect,
+    Wow64,
 };
 
 use super::evaluate;
@@ -544,8 +545,44 @@ fn files_that_are_left_out_have_the_reason_of_the_plan() {
     insta::assert_snapshot!(texts.join("\n"));
 }
 
-fn additional(source: &str, destination: &str) -> RuntimeFile {
-    RuntimeFile { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
+/// Another version of the driver has another folder, so that reinstalling the driver does not help.
+#[test]
+fn an_additional_mount_that_no_file_or_several_match_is_named_with_its_own_fix() {
+    let finding = |source: &str, files: &[&str]| {
+        let found = changed(Subject::RUNTIME_FILES, |facts| {
+            container(facts).additional =
+                [(Vendor::Nvidia, vec![additional(source, "vulkan-1.dll")])].into();
+            container(facts).exclude_mounts = Vec::new();
+            store(facts).copy_to_vm.clear();
+            if let StoreFiles::Listed(listed) = &mut store(facts).files {
+                listed.extend(files.iter().map(|file| (*file).to_owned()));
+            }
+        });
+        let [finding] = found.as_slice() else { panic!("{found:?}") };
+        (finding.status, finding.what.clone(), finding.hint.clone().unwrap_or_default())
+    };
+    let (status, what, hint) = finding(r"B*\vulkan64.dll", &[r"B1\vulkan64.dll"]);
+    assert_eq!((status, &*hint), (Status::Ok, ""), "{what}");
+    assert!(what.ends_with("1 from the configuration)"), "{what}");
+    for (source, files, end) in [
+        (r"B1\vulkan64.dll", &[r"B2\vulkan64.dll"][..], r": B1\vulkan64.dll"),
+        (r"B*\vulkan64.dll", &[], r": B*\vulkan64.dll matches no file"),
+        (
+            r"B*\vulkan64.dll",
+            &[r"B2\vulkan64.dll", r"B1\vulkan64.dll"],
+            r": B*\vulkan64.dll matches several files: B1\vulkan64.dll, B2\vulkan64.dll",
+        ),
+    ] {
+        let (status, what, hint) = finding(source, files);
+        assert_eq!(status, Status::Warning);
+        assert!(what.starts_with("1 of ") && what.ends_with(end), "{what}");
+        assert!(hint.starts_with("correct additionalMounts"), "{hint}");
+        assert!(!hint.contains("reinstall"), "{hint}");
+    }
+}
+
+fn additional(source: &str, destination: &str) -> AdditionalMount {
+    AdditionalMount { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
 }
 
 #[test]

@@ -9,10 +9,11 @@ use devices::HostSnapshot;
 
 use crate::inventory::InventoryError;
 use crate::inventory::format::{InventoryFile, SCHEMA};
-use crate::settings::KEYS;
+use crate::keys::keys_of;
+use crate::settings::SetValues;
 use crate::text::text;
 use crate::values::Entries;
-use crate::{ReadError, document};
+use crate::{ReadError, document, kubernetes_object};
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
@@ -43,10 +44,12 @@ pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadEr
 
 /// Adds what is probably wrong with the whole file.
 fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
-    let unknown = error.what.strip_prefix("unknown key `").and_then(|key| key.strip_suffix('`'));
-    if error.path.is_empty()
-        && unknown.is_some_and(|key| KEYS.iter().any(|known| known.eq_ignore_ascii_case(key)))
-    {
+    if let Some(error) = kubernetes_object::recognize(&error, name, bytes, "inventory") {
+        return error;
+    }
+    let is_of_configuration =
+        |key| keys_of::<SetValues>().iter().any(|known| known.eq_ignore_ascii_case(key));
+    if error.path.is_empty() && error.unknown_key().is_some_and(is_of_configuration) {
         let what = format!("{}: this is a configuration, not an inventory", error.what);
         return ReadError { what, ..error }.with_hint("name it with --config");
     }

@@ -439,3 +439,151 @@ fn only_resources_whose_devices_are_shared_are_renamed() {
     assert_eq!(names, ["a/one", "a/two.shared"]);
     assert_eq!(policy.resource.as_str(), "directx.microsoft.com/display");
 }
+
+/// The beginnings of every kind of mapping in a file, and where it is.
+const SECTIONS: [(&str, &str); 5] = [
+    ("", "at the top of the file"),
+    ("resources:\n- ", "in a rule of `resources`"),
+    ("resources:\n- name: a/b\n  match:\n    ", "in `match` of a rule"),
+    (
+        "additionalMounts:\n  amd:\n  - ",
+        "in a file of `additionalMounts` or `additionalMountsWow64`",
+    ),
+    ("unhealthyAfterResets:\n  ", "in `unhealthyAfterResets`"),
+];
+
+#[test]
+fn every_key_in_another_section_is_said_to_belong_to_its_own() {
+    let sections = SECTIONS.map(|(start, place)| (start, place, keys(start)));
+    let mut misplaced = 0;
+    for (start, _, own) in &sections {
+        for key in sections.iter().flat_map(|(_, _, keys)| keys) {
+            if own.contains(key) {
+                continue;
+            }
+            let places: Vec<&str> = sections
+                .iter()
+                .filter(|(_, _, keys)| keys.contains(key))
+                .map(|(_, place, _)| *place)
+                .collect();
+            for spelled in [key.clone(), key.to_ascii_uppercase()] {
+                let error = configured(&format!("{start}{spelled}: 1"), &[]).unwrap_err();
+                assert!(error.to_string().ends_with(&format!("unknown key `{spelled}`")));
+                let hint = format!("`{key}` belongs {}", places.join(" or "));
+                assert_eq!(error.hint(), Some(&*hint), "{start}");
+            }
+            misplaced += 1;
+        }
+    }
+    assert!(misplaced > 100, "{misplaced}");
+}
+
+#[test]
+fn a_key_of_another_section_is_recognized_although_it_is_misspelled_or_too_deep() {
+    let table = [
+        "resources:\n- name: a/b\n  renameShard: true",
+        "resources:\n- name: a/b\n  match: {alocationPolicy: packed}",
+        "vendr: nvidia",
+        "additionalMounts:\n  nvidia: []\n  multitenancy: 4",
+        "additionalMountsWow64:\n  source: x.dll",
+        "deviceClass:\n  MultiDevice: reject",
+        // Keys of NVIDIA's device plugin, in a rule.
+        "resources:\n- name: nvidia.com/gpu\n  renameByDefault: true",
+        "resources:\n- name: nvidia.com/gpu\n  failRequestsGreaterThanOne: true",
+        "resources:\n- name: nvidia.com/gpu\n  rename: nvidia.com/gpu.shared",
+        "resources:\n- name: nvidia.com/gpu\n  devices: all",
+    ];
+    insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
+}
+
+#[test]
+fn a_kubernetes_object_is_not_the_configuration_in_it() {
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let table = [
+        format!("{head}data:\n  wddm.yaml: |\n    multitenancy: 4\n"),
+        format!("data:\n  a: b\n  c: d\n{head}"),
+        "kind: ConfigMap\ndata:\n  a: x\napiVersion: v1".to_owned(),
+        "{\"kind\": \"Secret\", \"apiVersion\": \"v1\", \"data\": {\"a\": \"YQ==\"}}".to_owned(),
+        format!("{head}data: {{}}"),
+        "metadata: {}\nspec: {}\nkind: DaemonSet\napiVersion: apps/v1".to_owned(),
+        format!("{head}---\n{head}"),
+        "kind: gpu".to_owned(),
+        "data: {a: b}".to_owned(),
+    ];
+    insta::assert_snapshot!(table.map(|text| report(configured(&text, &WDDM))).join("\n"));
+}
+
+#[test]
+fn the_line_with_a_tab_is_named() {
+    let table = [
+        "multitenancy: 4\n\tsharedRequests: one\n",
+        "# x\n\n \tmultitenancy: 4\n \tsharedRequests: one",
+        "multitenancy: 4\n\n# x\n\tsharedRequests: one\n",
+        "resources:\n\t- name: a/b\n",
+        "resources:\n- name: a/b\n\tmultitenancy: 4\n",
+        "resources:\n- name: a/b\n  match:\n\t  vendor: amd\n",
+        "resources:\n- name: a/b\n  match:\n  \tvendor: amd\n",
+        "resources:\r\n- name: a/b\r\n\tmultitenancy: 4\r\n",
+        "resourceName: 'a/b'\n\tmultitenancy: 4\n",
+        "excludeMounts: [a.dll]\n\tmultitenancy: 4\n",
+        "excludeMounts:\n- a.dll\n\t- b.dll\n",
+        "additionalMounts:\n  amd:\n\t- source: x.dll\n",
+        "deviceClass:\n\tmcdm: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89\n",
+        "multitenancy: 4\n\t\n\tsharedRequests: one",
+        "unhealthyAfterResets:\n\tcount: 3\n\tminutes: 60",
+    ];
+    let errors: Vec<String> =
+        table.iter().map(|text| format!("{text:?}\n{}", report(configured(text, &WDDM)))).collect();
+    insta::assert_snapshot!(errors.join("\n"));
+    // Other tabs are valid.
+    for text in ["multitenancy:\t4", "multitenancy: 4\t# x", "{\n\t\"multitenancy\": 4\n}"] {
+        assert!(configured(text, &WDDM).is_ok(), "{text}: {}", report(configured(text, &WDDM)));
+    }
+    let error = report(configured("{\n\t\"multitenancy\" 4\n}", &WDDM));
+    assert!(!error.contains("tab"), "{error}");
+}
+
+#[test]
+fn a_name_that_ends_with_shared_is_not_renamed_again() {
+    let table = [
+        "renameShared: true\nmultitenancy: 2\nresourceName: nvidia.com/gpu.shared",
+        "renameShared: true\nresources:\n- {name: nvidia.com/gpu.Shared, multitenancy: 2}",
+        "multitenancy: 4\nrenameShared: true\nresources:\n- {name: a/b.shared}",
+    ];
+    let mut errors = Vec::from(table.map(|text| report(configured(text, &WDDM))));
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.yaml", "renameShared: true\nmultitenancy: 2")
+        .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "nvidia.com/gpu.shared");
+    errors.push(report(environment.load(&WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+    for text in [
+        "multitenancy: 2\nresourceName: nvidia.com/gpu.shared",
+        "renameShared: true\nresourceName: nvidia.com/gpu.shared",
+        "renameShared: true\nmultitenancy: 2\nresources:\n- {name: a/b.shared, multitenancy: 1}",
+        "renameShared: true\nmultitenancy: 2\nresourceName: a/sharedshared",
+    ] {
+        assert!(configured(text, &WDDM).is_ok(), "{text}: {}", report(configured(text, &WDDM)));
+    }
+}
+
+#[test]
+fn folders_of_additional_mounts_may_be_patterns() {
+    let mounts = |source: &str| format!("additionalMounts: {{amd: [{{source: {source}}}]}}");
+    for source in [r"B*\vulkan64.dll", r"'*\*\vulkan64.dll'", r"a/B*x/vulkan64.dll"] {
+        let config = configured(&mounts(source), &WDDM).unwrap();
+        let mount = &config.policy.models[0].container.additional[&Vendor::Amd][0];
+        assert_eq!(mount.destination.as_str(), "vulkan64.dll", "{source}");
+    }
+    let table = [
+        r"B*\vulkan*.dll",
+        "'*.dll'",
+        r"'**\vulkan64.dll'",
+        r"B?\vulkan64.dll",
+        r"B*\..\..\vulkan64.dll",
+        r"'\B*\vulkan64.dll'",
+        r"'C:\B*\vulkan64.dll'",
+        r"*\vulkan64.dll",
+    ];
+    let errors = table.map(|source| report(configured(&mounts(source), &WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+}

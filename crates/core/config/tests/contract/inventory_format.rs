@@ -47,6 +47,12 @@ fn a_configuration_and_a_part_of_an_inventory_are_named() {
     let error = parse("f.yaml", part).unwrap_err();
     assert_eq!(error.to_string(), "f.yaml:5: adapters[0]: missing keys `hardware`, `hardwareId`");
     assert!(error.hint().unwrap().starts_with("the inventory may be cut off"));
+    let object = "apiVersion: v1\nkind: ConfigMap\ndata:\n  host.yaml: 'schema: x'";
+    let error = parse("f.yaml", object).unwrap_err();
+    let what =
+        "unknown key `apiVersion`: this is a Kubernetes object (ConfigMap), not the inventory";
+    assert_eq!(error.to_string(), format!("f.yaml:1: {what}"));
+    assert!(error.hint().unwrap().contains("`data.host.yaml`"), "{error:?}");
 }
 
 #[test]

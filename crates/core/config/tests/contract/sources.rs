@@ -317,3 +317,50 @@ fn a_misspelled_variable_is_a_warning_with_the_nearest_name() {
         ]
     );
 }
+
+/// Kubernetes' own test of device plugins on Windows sets a blank, which every name contains that
+/// has two words. The plugin of 2019 searched for the text as it was.
+#[test]
+fn blanks_are_a_part_of_text_and_not_of_a_number_or_a_word() {
+    let legacy = [DriverModel::Legacy];
+    for (text, searched) in [("", "nvidia"), (" ", " "), ("AMD ", "AMD "), ("\tAMD", "\tAMD")] {
+        let environment = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", text);
+        let config = environment.load(&legacy).unwrap();
+        assert_eq!(config.policy.models[0].match_name.as_deref(), Some(searched), "{text:?}");
+        let without_effect = !environment.load(&BOTH).unwrap().notices.is_empty();
+        assert_eq!(without_effect, !text.is_empty(), "{text:?}");
+    }
+    let blank = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", " ");
+    let model = &blank.load(&legacy).unwrap().models[0];
+    assert_eq!(
+        model.to_string(),
+        "legacy DIRECTX_GPU_MATCH_NAME = \" \" (variable DIRECTX_GPU_MATCH_NAME)"
+    );
+
+    let directory = TestEnvironment::default().variable("PLUGIN_SOCK_DIR", "/kubelet /x ");
+    let directory = directory.load(&legacy).unwrap().device_plugin_dir.unwrap();
+    assert_eq!(directory.as_os_str(), "/kubelet /x ");
+    let file = TestEnvironment::default()
+        .file(r"C:\my files\c.yaml ", "multitenancy: 3")
+        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\my files\c.yaml ");
+    assert_eq!(replicas(&file.load(&BOTH).unwrap()), [3, 1]);
+    let words = TestEnvironment::default()
+        .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", " 4 ")
+        .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", " ")
+        .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", " launcher\n");
+    let config = words.load(&BOTH).unwrap();
+    assert_eq!(replicas(&config), [4, 1]);
+    assert_eq!(config.policy.models[0].container.visibility, Visibility::Launcher);
+
+    let refused = [
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", " "),
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r" C:\c.yaml"),
+        ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", " "),
+        ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "example.com/gpu "),
+    ];
+    for (name, value) in refused {
+        let error = TestEnvironment::default().variable(name, value).load(&BOTH).unwrap_err();
+        let start = format!("variable {name}={value:?}: ");
+        assert!(error.to_string().starts_with(&start), "{error}");
+    }
+}

@@ -9,8 +9,8 @@ use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::{
-    DescriptionPattern, DeviceClass, DeviceName, DriverModel, FileName, LocationPattern,
-    PciPattern, ResetLimit, ResourceName, RuntimeFile, Vendor,
+    DescriptionPattern, Destination, DeviceClass, DeviceName, DriverModel, FileName,
+    LocationPattern, PciPattern, ResetLimit, ResourceName, StorePattern, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -166,7 +166,16 @@ pub enum RuntimeMounts {
 
 /// The user's mounts: vendor → files, which are mounted if they exist, in the order of the
 /// configuration.
-pub type AdditionalMounts = BTreeMap<Vendor, Vec<RuntimeFile>>;
+pub type AdditionalMounts = BTreeMap<Vendor, Vec<AdditionalMount>>;
+
+/// A file of the driver store that the user mounts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdditionalMount {
+    /// The file in the driver store folder, which exactly one path must match.
+    pub source: StorePattern,
+    /// Its name in System32 or `SysWOW64`.
+    pub destination: Destination,
+}
 
 /// How a request for several physical devices is handled. Windows supports one device
 /// entry per container, so several devices cannot be assigned individually.

@@ -13,12 +13,21 @@ pub struct ResourceName(Arc<str>);
 text!(ResourceName);
 text_value!(ResourceName);
 
+/// What the names of resources for shared devices end with, as in NVIDIA's device plugin.
+const SHARED: &str = ".shared";
+
 impl ResourceName {
+    /// Whether the name is that of a resource for shared devices.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.0.to_ascii_lowercase().ends_with(SHARED)
+    }
+
     /// The name of the resource for shared devices: this name with `.shared` appended, as
     /// NVIDIA's device plugin renames shared resources. Fails if the name part becomes
     /// longer than 63 characters.
     pub fn shared(&self) -> Result<ResourceName, ResourceNameError> {
-        format!("{self}.shared").parse()
+        format!("{self}{SHARED}").parse()
     }
 }
 

@@ -3,14 +3,17 @@
 //! For each device: the driver's files (from the registry), then the additional mounts of the
 //! configuration, then the defaults.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
+use crate::plan::source_patterns::{Disk, MatchingFiles, only_match};
 use crate::text::case_folding::fold_case;
 use crate::{
-    ContainerPolicy, DXG_CDI_DEVICE, DXG_FOLDERS, DriverModel, HostFacts, ListedDevice, Luid,
-    NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder, Vendor, Wow64,
+    AdditionalMount, ContainerPolicy, DXG_CDI_DEVICE, DXG_FOLDERS, Destination, DriverModel,
+    HostFacts, ListedDevice, Luid, NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder,
+    StorePattern, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -69,6 +72,8 @@ pub enum MountOutcome {
     Mounted,
     /// The file does not exist.
     Missing,
+    /// The pattern of an additional mount matches no file, or several.
+    NotOneMatch(MatchingFiles),
     /// `excludeMounts` names its destination.
     Excluded,
     /// It is a file for 32-bit programs, and `runtimeFilesWow64` is false.
@@ -102,6 +107,8 @@ pub struct LeftOut {
     pub excluded: usize,
     /// [`MountOutcome::Missing`].
     pub missing: usize,
+    /// [`MountOutcome::NotOneMatch`].
+    pub not_one_match: usize,
     /// [`MountOutcome::Wow64Omitted`].
     pub wow64_omitted: usize,
     /// [`MountOutcome::NoWow64`].
@@ -123,6 +130,7 @@ impl LeftOut {
                 MountOutcome::Mounted | MountOutcome::NotApplied => {}
                 MountOutcome::Excluded => counts.excluded += 1,
                 MountOutcome::Missing => counts.missing += 1,
+                MountOutcome::NotOneMatch(_) => counts.not_one_match += 1,
                 MountOutcome::Wow64Omitted => counts.wow64_omitted += 1,
                 MountOutcome::NoWow64 => counts.no_wow64 += 1,
                 MountOutcome::DestinationTaken { .. } => counts.destination_taken += 1,
@@ -138,6 +146,7 @@ impl fmt::Display for LeftOut {
         let counts = [
             (self.excluded, "in excludeMounts"),
             (self.missing, "missing"),
+            (self.not_one_match, "with a pattern that does not match one file"),
             (self.wow64_omitted, "for 32-bit programs (runtimeFilesWow64 is false)"),
             (self.no_wow64, "for 32-bit programs, which the host does not run"),
             (self.destination_taken, "at the destination of another file"),
@@ -195,17 +204,13 @@ pub enum NoMountsReason {
 /// How to get additional mounts that are [not applied](MountOutcome::NotApplied).
 pub const NOT_APPLIED_HINT: &str = "set `runtimeMounts: extra` to mount only the additional mounts";
 
-/// Decides about the files of `devices`, in their order. `exists` answers for a live host's files.
-pub(crate) fn resolve(
-    devices: &[&ListedDevice],
-    host: &HostFacts,
-    exists: &dyn Fn(&str) -> bool,
-) -> MountPlan {
+/// Decides about the files of `devices`, in their order.
+pub(crate) fn resolve(devices: &[&ListedDevice], host: &HostFacts, disk: Disk<'_>) -> MountPlan {
     let mut plan = MountPlan::default();
     let mut taken = Destinations::new();
     for entry in devices {
         let reason = match folder_to_mount(entry, host) {
-            Ok(folder) => add_files(&mut plan, &mut taken, entry, folder, host, exists),
+            Ok(folder) => add_files(&mut plan, &mut taken, entry, folder, host, disk),
             Err(NoMountsReason::MountedByWindows) => {
                 plan.add(not_applied(entry, host));
                 Some(NoMountsReason::MountedByWindows)
@@ -246,7 +251,7 @@ fn not_applied(entry: &ListedDevice, host: &HostFacts) -> Vec<FileDecision> {
     candidates(entry, host)
         .into_iter()
         .filter(|c| c.origin == MountOrigin::Configuration && c.left_out.is_none())
-        .map(|c| FileDecision { file: c.mount(store), outcome: MountOutcome::NotApplied })
+        .map(|c| FileDecision { file: c.mount(store, c.source), outcome: MountOutcome::NotApplied })
         .collect()
 }
 
@@ -258,21 +263,22 @@ fn add_files(
     entry: &ListedDevice,
     folder: &StoreFolder,
     host: &HostFacts,
-    exists: &dyn Fn(&str) -> bool,
+    disk: Disk<'_>,
 ) -> Option<NoMountsReason> {
     let mut is_any_mounted = false;
     let mut decisions = Vec::new();
     for candidate in candidates(entry, host) {
-        let file = candidate.mount(folder);
+        let (source, left_out) = candidate.find(entry, folder, disk);
+        let file = candidate.mount(folder, &source);
         let by = taken.get(&file.destination());
-        let outcome = match (candidate.left_out.clone(), by) {
+        let outcome = match (left_out, by) {
             (Some(left_out), _) => left_out,
             // Two devices with the same driver name the same file, which is no collision.
             (None, Some(by)) if by.host_path == file.host_path => {
                 is_any_mounted = true;
                 continue;
             }
-            (None, _) if !contains(folder, &candidate, &file, exists) => MountOutcome::Missing,
+            (None, _) if !contains(folder, &source, &file, disk) => MountOutcome::Missing,
             (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
             (None, None) => {
                 taken.insert(file.destination(), file.clone());
@@ -300,15 +306,9 @@ fn none_mounted(entry: &ListedDevice, decisions: &[FileDecision]) -> NoMountsRea
     }
 }
 
-/// Whether the folder contains a candidate, which is `file` on the host.
-fn contains(
-    folder: &StoreFolder,
-    candidate: &Candidate<'_>,
-    file: &MountCandidate,
-    exists: &dyn Fn(&str) -> bool,
-) -> bool {
-    let source = candidate.file.source.as_str();
-    folder.files.contains(source).unwrap_or_else(|| exists(&file.host_path))
+/// Whether the folder contains `source`, which is `file` on the host.
+fn contains(folder: &StoreFolder, source: &str, file: &MountCandidate, disk: Disk<'_>) -> bool {
+    folder.files.contains(source).unwrap_or_else(|| (disk.exists)(&file.host_path))
 }
 
 /// A file that the driver, the configuration or the defaults name for a device.
@@ -316,17 +316,36 @@ struct Candidate<'a> {
     /// The folder of its destination.
     folder: &'static str,
     origin: MountOrigin,
-    file: &'a RuntimeFile,
+    /// Its path below the driver store folder.
+    source: &'a str,
+    /// The path, if it is a pattern.
+    pattern: Option<&'a StorePattern>,
+    destination: &'a Destination,
     /// Why it is not mounted even if it exists.
     left_out: Option<MountOutcome>,
 }
 
-impl Candidate<'_> {
-    fn mount(&self, store: &StoreFolder) -> MountCandidate {
-        let RuntimeFile { source, destination } = self.file;
+impl<'a> Candidate<'a> {
+    /// The file's path below the driver store folder, and why it is not mounted even if it exists.
+    fn find(
+        &self,
+        entry: &ListedDevice,
+        folder: &StoreFolder,
+        disk: Disk<'_>,
+    ) -> (Cow<'a, str>, Option<MountOutcome>) {
+        match (&self.left_out, self.pattern) {
+            (None, Some(pattern)) => match only_match(pattern, folder, &entry.device, disk) {
+                Ok(path) => (path.as_str().to_owned().into(), None),
+                Err(files) => (self.source.into(), Some(MountOutcome::NotOneMatch(files))),
+            },
+            (left_out, _) => (self.source.into(), left_out.clone()),
+        }
+    }
+
+    fn mount(&self, store: &StoreFolder, source: &str) -> MountCandidate {
         MountCandidate {
             host_path: format!("{}\\{source}", store.path.trim_end_matches('\\')),
-            container_path: format!("{}\\{destination}", self.folder),
+            container_path: format!("{}\\{}", self.folder, self.destination),
             origin: self.origin,
         }
     }
@@ -344,19 +363,26 @@ fn candidates<'a>(entry: &'a ListedDevice, host: &HostFacts) -> Vec<Candidate<'a
     ];
     let mut list = Vec::new();
     for (folder, of_driver, additional, defaults) in folders {
-        let mut named = Vec::new();
+        let mut add = |origin, source, pattern, destination| {
+            let left_out = left_out(folder, origin, destination, policy, host);
+            list.push(Candidate { folder, origin, source, pattern, destination, left_out });
+        };
         if with_driver {
-            named.extend(of_driver.iter().map(|file| (MountOrigin::Registry, file)));
+            for RuntimeFile { source, destination } in of_driver {
+                add(MountOrigin::Registry, source.as_str(), None, destination);
+            }
         }
-        let additional = additional.get(&device.vendor).into_iter().flatten();
-        named.extend(additional.map(|file| (MountOrigin::Configuration, file)));
+        for AdditionalMount { source, destination } in
+            additional.get(&device.vendor).into_iter().flatten()
+        {
+            let pattern = Some(source).filter(|source| source.has_wildcard());
+            add(MountOrigin::Configuration, source.as_str(), pattern, destination);
+        }
         if with_driver && device.vendor == Vendor::Nvidia {
-            named.extend(defaults.iter().map(|file| (MountOrigin::Default, file)));
+            for RuntimeFile { source, destination } in defaults.iter() {
+                add(MountOrigin::Default, source.as_str(), None, destination);
+            }
         }
-        list.extend(named.into_iter().map(|(origin, file)| {
-            let left_out = left_out(folder, origin, file, policy, host);
-            Candidate { folder, origin, file, left_out }
-        }));
     }
     list
 }
@@ -366,7 +392,7 @@ fn candidates<'a>(entry: &'a ListedDevice, host: &HostFacts) -> Vec<Candidate<'a
 fn left_out(
     folder: &str,
     origin: MountOrigin,
-    file: &RuntimeFile,
+    destination: &Destination,
     policy: &ContainerPolicy,
     host: &HostFacts,
 ) -> Option<MountOutcome> {
@@ -377,7 +403,7 @@ fn left_out(
     if is_wow64 && policy.omit_wow64 && origin != MountOrigin::Configuration {
         return Some(MountOutcome::Wow64Omitted);
     }
-    let name = file.destination.folded();
+    let name = destination.folded();
     let is_excluded = policy.exclude_mounts.iter().any(|excluded| excluded.folded() == name);
     is_excluded.then_some(MountOutcome::Excluded)
 }

@@ -1,7 +1,7 @@
-//! The two kinds of path that a mount may contain: a path that stays inside a driver
-//! store folder, and a bare file name.
+//! The kinds of path that a mount may contain: a path that stays inside a driver store folder,
+//! also one whose folders are patterns, and a bare file name.
 //!
-//! Both are parsed from untrusted input (the registry, a configuration). Every name that
+//! All are parsed from untrusted input (the registry, a configuration). Every name that
 //! Windows interprets differently from how it looks is rejected: parent folders, roots,
 //! drive letters, device paths, alternate data streams, reserved device names, and names
 //! that end with dots or spaces, which Windows removes.
@@ -42,6 +42,73 @@ impl FromStr for StorePath {
         path.split('\\').try_for_each(check_component).map_err(|why| PathError::new(text, why))?;
         Ok(StorePath(path))
     }
+}
+
+/// The path of a file below a driver store folder. In the name of a folder, `*` stands for any
+/// characters: some drivers have a folder whose name is different in each version.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StorePattern(String);
+
+text!(StorePattern);
+
+impl StorePattern {
+    /// The name of the file.
+    #[must_use]
+    pub fn file_name(&self) -> FileName {
+        FileName(self.folders_and_file().1.to_owned())
+    }
+
+    /// Whether a folder is a pattern. Without one, this is the path of a file.
+    pub(crate) fn has_wildcard(&self) -> bool {
+        self.0.contains('*')
+    }
+
+    /// The names of the folders, which may be patterns, and the name of the file.
+    pub(crate) fn folders_and_file(&self) -> (Vec<&str>, &str) {
+        match self.0.rsplit_once('\\') {
+            Some((folders, file)) => (folders.split('\\').collect(), file),
+            None => (Vec::new(), &self.0),
+        }
+    }
+
+    /// Whether `path` matches, compared without case.
+    pub(crate) fn matches(&self, path: &StorePath) -> bool {
+        let mut names = path.as_str().split('\\');
+        let mut patterns = self.0.split('\\');
+        patterns.all(|pattern| names.next().is_some_and(|name| name_matches(pattern, name)))
+            && names.next().is_none()
+    }
+}
+
+impl FromStr for StorePattern {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        let file = text.rsplit(['\\', '/']).next().unwrap_or(text);
+        if file.contains('*') {
+            return Err(PathError::new(text, "has `*` in the name of the file, not of a folder"));
+        }
+        if text.contains("**") {
+            return Err(PathError::new(text, "contains `**`; `*` stands for one folder"));
+        }
+        // What the pattern matches is checked again.
+        let example = text.replace('*', "x").parse::<StorePath>();
+        example.map_err(|error| PathError::new(text, error.why))?;
+        Ok(StorePattern(text.replace('/', "\\")))
+    }
+}
+
+/// Whether the name of a folder or file matches `pattern`, in which `*` stands for any characters.
+pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (fold_case(pattern), fold_case(name));
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(end) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(end)
 }
 
 /// A bare file name.
@@ -181,6 +248,57 @@ mod tests {
     }
 
     #[test]
+    fn patterns_match_whole_names_of_folders_without_case() {
+        for (pattern, path, expected) in [
+            (r"B*\vulkan64.dll", r"b420000\VULKAN64.dll", true),
+            ("B*/vulkan64.dll", r"B\vulkan64.dll", true),
+            (r"B*\vulkan64.dll", r"vulkan64.dll", false),
+            (r"B*\vulkan64.dll", r"B1\x\vulkan64.dll", false),
+            (r"B*\vulkan64.dll", r"C1\vulkan64.dll", false),
+            (r"B*\vulkan64.dll", r"B1\vulkan64.dll.old", false),
+            (r"*\x.dll", r"anything\x.dll", true),
+            (r"a*b*c\*2\x.dll", r"aXXbYYc\12\x.dll", true),
+            (r"a*b*c\*2\x.dll", r"aXXcYYb\12\x.dll", false),
+            (r"ab*ba\x.dll", r"aba\x.dll", false),
+            (r"a\x.dll", r"A\X.DLL", true),
+            (r"a\x.dll", r"ab\x.dll", false),
+        ] {
+            let parsed: StorePattern = pattern.parse().unwrap();
+            assert_eq!(parsed.matches(&path.parse().unwrap()), expected, "{pattern} {path}");
+        }
+        let pattern: StorePattern = r"B*\vulkan64.dll".parse().unwrap();
+        assert_eq!(pattern.file_name().as_str(), "vulkan64.dll");
+    }
+
+    #[test]
+    fn patterns_are_only_in_folders_and_stay_inside_the_folder() {
+        for bad in [
+            "*",
+            "*.dll",
+            r"B1\*.dll",
+            r"B*\vulkan*.dll",
+            r"**\x.dll",
+            r"a**b\x.dll",
+            r"B?\x.dll",
+            r"..\B*\x.dll",
+            r"B*\..\x.dll",
+            r"*\..\..\x.dll",
+            r"\B*\x.dll",
+            r"C:\B*\x.dll",
+            r"\\server\B*\x.dll",
+            r"B*.\x.dll",
+            r"B* \x.dll",
+            r"B*\",
+            r"B*\\x.dll",
+            r"B*\NUL",
+            r"B*\x.dll:stream",
+        ] {
+            let error = bad.parse::<StorePattern>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("the path `{bad}` ")), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_contain_no_control_characters() {
         let error = "a\nb\u{1b}[31m".parse::<StorePath>().unwrap_err().to_string();
         assert!(error.starts_with(r"the path `a\nb\u{1b}[31m` "), "{error}");
@@ -195,6 +313,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_path_is_a_pattern_that_only_itself_matches(
+            text in r"[a-c.\\/: ]{0,12}",
+            other in r"[a-c.\\]{1,6}",
+        ) {
+            let path = text.parse::<StorePath>();
+            let pattern = text.parse::<StorePattern>();
+            prop_assert_eq!(path.is_ok(), pattern.is_ok());
+            if let (Ok(path), Ok(pattern)) = (path, pattern) {
+                prop_assert!(pattern.matches(&path) && !pattern.has_wildcard());
+                prop_assert_eq!(pattern.file_name(), path.file_name());
+                if let Ok(other) = other.parse::<StorePath>() {
+                    prop_assert_eq!(pattern.matches(&other), other == path);
+                }
+            }
+        }
+
         /// An accepted path stays inside the folder after Windows has resolved it.
         #[test]
         fn accepted_paths_never_leave_the_folder(text in r"[a-c.\\/: ]{0,12}") {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use devices::{
-    ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot, ModelPolicy, MountOutcome,
-    MountPlan, NoMountsReason, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
-    plan,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot,
+    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePattern,
+    Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
@@ -17,9 +17,9 @@ const SERVER_2025: &str = "10.0.26100.1";
 const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
 const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 
-fn mount(name: &str) -> RuntimeFile {
-    RuntimeFile {
-        source: name.parse::<StorePath>().unwrap(),
+fn mount(name: &str) -> AdditionalMount {
+    AdditionalMount {
+        source: name.parse::<StorePattern>().unwrap(),
         destination: name.parse::<Destination>().unwrap(),
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use devices::{
-    ContainerPolicy, DeviceSet, DriverModel, HostFacts, HostSnapshot, LAUNCHER_FILES, ModelPolicy,
-    Moment, Plan, RuntimeFile, Vendor, Visibility, Wow64, launcher_root, plan,
+    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, HostFacts, HostSnapshot,
+    LAUNCHER_FILES, ModelPolicy, Moment, Plan, Vendor, Visibility, Wow64, launcher_root, plan,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, server, wddm};
@@ -159,7 +159,7 @@ fn configured_mounts_and_exclusions_come_first() {
     let on = host(vec![gpu(1, NVIDIA)]);
     let taken = with(|container| {
         let destination = "DirectX-Visible.exe".parse().unwrap();
-        let mount = RuntimeFile { source: "a.exe".parse().unwrap(), destination };
+        let mount = AdditionalMount { source: "a.exe".parse().unwrap(), destination };
         container.additional.insert(Vendor::Nvidia, vec![mount]);
     });
     let plan = planned(taken, &on, GPU, &never);

@@ -17,4 +17,5 @@ mod resets;
 mod selections;
 mod sets;
 mod shared_requests;
+mod source_patterns;
 mod unsettled;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use devices::{
-    ContainerPolicy, DriverModel, HostSnapshot, LeftOut, ModelPolicy, MountPlan, NoMountsReason,
-    RuntimeFile, RuntimeMounts, StoreFiles, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, DriverModel, HostSnapshot, LeftOut, ModelPolicy, MountPlan,
+    NoMountsReason, RuntimeMounts, StoreFiles, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, gpu, host, model, resource, server, wddm};
@@ -25,8 +25,8 @@ fn excluding(names: &[&str]) -> ModelPolicy {
     with(|c| c.exclude_mounts = names.iter().map(|name| name.parse().unwrap()).collect())
 }
 
-fn extra(source: &str) -> RuntimeFile {
-    RuntimeFile { source: source.parse().unwrap(), destination: source.parse().unwrap() }
+fn extra(source: &str) -> AdditionalMount {
+    AdditionalMount { source: source.parse().unwrap(), destination: source.parse().unwrap() }
 }
 
 fn mounts(policy: ModelPolicy, snapshot: &HostSnapshot, ids: &[&str]) -> MountPlan {
@@ -75,8 +75,14 @@ fn names_only_32_bit(snapshot: &mut HostSnapshot) {
     copy_to_vm.retain(|key, _| key.to_string().ends_with("Wow64"));
 }
 
-const NONE: LeftOut =
-    LeftOut { excluded: 0, missing: 0, wow64_omitted: 0, no_wow64: 0, destination_taken: 0 };
+const NONE: LeftOut = LeftOut {
+    excluded: 0,
+    missing: 0,
+    not_one_match: 0,
+    wow64_omitted: 0,
+    no_wow64: 0,
+    destination_taken: 0,
+};
 
 #[test]
 fn a_device_without_mounts_has_the_reason_of_the_configuration() {
@@ -157,12 +163,18 @@ fn a_device_with_a_mounted_file_has_no_reason() {
 
 #[test]
 fn a_reason_names_the_counts_that_are_not_zero() {
-    let left_out =
-        LeftOut { excluded: 14, missing: 1, wow64_omitted: 2, no_wow64: 3, destination_taken: 4 };
+    let left_out = LeftOut {
+        excluded: 14,
+        missing: 1,
+        not_one_match: 5,
+        wow64_omitted: 2,
+        no_wow64: 3,
+        destination_taken: 4,
+    };
     assert_eq!(
         NoMountsReason::LeftOut(left_out).to_string(),
-        "every file is left out: 14 in excludeMounts, 1 missing, 2 for 32-bit programs \
-         (runtimeFilesWow64 is false), 3 for 32-bit programs, which the host does not run, 4 at \
+        "every file is left out: 14 in excludeMounts, 1 missing, 5 with a pattern that \
+         does not match one file, 2 for 32-bit programs (runtimeFilesWow64 is false), 3 for 32-bit programs, which the host does not run, 4 at \
          the destination of another file"
     );
     let excluded = LeftOut { excluded: 14, ..LeftOut::default() };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName, HostSnapshot,
-    ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError, PlanWarning,
-    RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName,
+    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
+    PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles, StorePattern, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
@@ -112,8 +112,8 @@ fn runtime_mounts_decide_which_hosts_get_mounts() {
 
 #[test]
 fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
-    let mount = |source: &str, destination: &str| RuntimeFile {
-        source: source.parse::<StorePath>().unwrap(),
+    let mount = |source: &str, destination: &str| AdditionalMount {
+        source: source.parse::<StorePattern>().unwrap(),
         destination: destination.parse::<Destination>().unwrap(),
     };
     let policy = with(|c| {
@@ -158,8 +158,8 @@ fn a_missing_file_does_not_take_its_destination() {
     adapter.driver_store.as_mut().unwrap().files =
         StoreFiles::Listed(["late.dll".to_owned(), "runtime32.dll".to_owned()].into());
     let policy = with(|c| {
-        let late = RuntimeFile {
-            source: "late.dll".parse::<StorePath>().unwrap(),
+        let late = AdditionalMount {
+            source: "late.dll".parse::<StorePattern>().unwrap(),
             destination: "runtime.dll".parse::<Destination>().unwrap(),
         };
         c.additional.insert(Vendor::Amd, vec![late]);
@@ -216,8 +216,8 @@ fn a_driver_store_folder_elsewhere_leaves_the_device_without_files() {
         folder.clone_into(&mut store.path);
         store.files = StoreFiles::OnDisk;
         let policy = with(|c| {
-            let extra = RuntimeFile {
-                source: "extra.dll".parse::<StorePath>().unwrap(),
+            let extra = AdditionalMount {
+                source: "extra.dll".parse::<StorePattern>().unwrap(),
                 destination: "extra.dll".parse::<Destination>().unwrap(),
             };
             c.additional.insert(Vendor::Nvidia, vec![extra]);
@@ -246,8 +246,8 @@ fn files_for_32_bit_programs_require_a_host_that_runs_them() {
 /// Base images without 32-bit programs have no `SysWOW64`.
 #[test]
 fn files_for_32_bit_programs_can_be_omitted() {
-    let extra = RuntimeFile {
-        source: "extra.dll".parse::<StorePath>().unwrap(),
+    let extra = AdditionalMount {
+        source: "extra.dll".parse::<StorePattern>().unwrap(),
         destination: "extra32.dll".parse::<Destination>().unwrap(),
     };
     let policy = with(|c| {

@@ -252,6 +252,7 @@ fn files(plan: &Plan) -> Vec<Note> {
                 continue;
             }
             (MountOutcome::Missing, origin) => format!(", named by {origin}, does not exist"),
+            (MountOutcome::NotOneMatch(files), origin) => format!(", named by {origin}, {files}"),
             (MountOutcome::Excluded, origin) => {
                 let why = format!(", named by {origin}, is in excludeMounts");
                 notes.push(Note::LeftOut(format!("{path}{why}")));

@@ -426,6 +426,50 @@ fn the_legacy_model_supports_manifests_of_2019() {
         Simulation { host: TWO_VENDORS, flags: &flags, variables: &variables, config: "" };
     let document = simulation.run();
     assert_eq!(capacities(&document), [("microsoft.com/directx".to_owned(), 1)]);
+    // Kubernetes' own test of device plugins on Windows sets a blank.
+    for (searched, count) in [(" ", 2), ("", 1), ("a10 ", 0)] {
+        let variables = [("DIRECTX_GPU_MATCH_NAME", searched)];
+        let document =
+            Simulation { host: TWO_VENDORS, flags: &flags, variables: &variables, config: "" }
+                .run();
+        let expected = [("microsoft.com/directx".to_owned(), count)];
+        assert_eq!(capacities(&document), expected, "{searched:?}");
+    }
+}
+
+/// A file of the driver's folder `B026261`, whose name the next driver changes.
+#[test]
+fn a_pattern_mounts_a_file_of_this_driver_and_of_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let next = folder.path().join("next.yaml");
+    let host = std::fs::read_to_string(recorded(TWO_VENDORS)).unwrap();
+    std::fs::write(&next, host.replace("B026261", "B999999")).unwrap();
+    let next = next.to_str().unwrap();
+    let mount = |source: &str| {
+        format!(
+            "runtimeMounts: extra\nadditionalMounts: {{amd: [{{source: '{source}', destination: amf.dll}}]}}\n\
+             resources: [{{name: amd.com/gpu, match: {{vendor: amd}}}}]"
+        )
+    };
+    let flag = pod_flag("pod", "amd.com/gpu", 1);
+    let pattern = mount(r"B*\amfrt64.dll");
+    let none = mount(r"C*\amfrt64.dll");
+    for (host, config, mounted) in [
+        (TWO_VENDORS, &*pattern, &[r"System32\amf.dll"][..]),
+        (next, &pattern, &[r"System32\amf.dll"]),
+        (next, &mount(r"B026261\amfrt64.dll"), &[]),
+        (next, &none, &[]),
+    ] {
+        let document = Simulation { host, config, flags: &[&flag], ..Default::default() }.run();
+        assert_eq!(mounts(pod(&document, "pod")), mounted, "{host} {config}");
+    }
+    let document =
+        Simulation { host: next, config: &none, flags: &[&flag], ..Default::default() }.run();
+    let notes = notes(pod(&document, "pod"));
+    assert!(
+        notes.contains(r"\C*\amfrt64.dll, named by the configuration, matches no file"),
+        "{notes}"
+    );
 }
 
 #[test]
