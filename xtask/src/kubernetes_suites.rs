@@ -43,13 +43,19 @@ pub(crate) fn download_modules() -> Result<()> {
     for module_file in older() {
         download(go("list").args(["-deps", "-test", module_file, "-tags=older", DEVICE_MANAGER]))?;
     }
+    if cfg!(target_os = "linux") {
+        // The step `wine` builds it.
+        let mut go = go("list");
+        go.current_dir(wine_bed().join("containerd")).env("GOOS", "windows");
+        download(go.args(["-deps", "."]))?;
+    }
     Ok(())
 }
 
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
     workspace::build()?;
-    let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
+    let unformatted = stdout(Command::new("gofmt").arg("-l").args([folder(), wine_bed()]));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     // The tests build these at the same time; two builds would compile the same packages.
     if cfg!(target_os = "linux") {
@@ -91,4 +97,8 @@ fn go(word: &str) -> Command {
 
 fn folder() -> PathBuf {
     workspace::root().join("testing/kubernetes")
+}
+
+fn wine_bed() -> PathBuf {
+    workspace::root().join("testing/wine_bed")
 }

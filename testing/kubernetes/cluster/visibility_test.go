@@ -297,7 +297,8 @@ func TestContainersWithoutCommandAreReported(t *testing.T) {
 		},
 	}
 	const text = "directx-visible does not start these containers, so they can see all GPUs of the node: b, c. " +
-		"Repeat the ENTRYPOINT of the image as command, or set the label " + optOut + "=disabled of the pod"
+		"Add the command and args that `crane config --platform windows/amd64 IMAGE | directx-visible command` prints for the image, " +
+		"or set the label " + optOut + "=disabled of the pod"
 	report := func(kind string, pod *v1.Pod) string {
 		received.texts = nil
 		if err := kinds[kind](pod); err != nil {

@@ -2,13 +2,18 @@ package manifests
 
 import (
 	"maps"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"directx-device-plugin/testing/kubernetes/programs"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -152,4 +157,72 @@ func TestInjectedResources(t *testing.T) {
 // visibleOf returns the DaemonSet that copies directx-visible.
 func visibleOf(found objects) *appsv1.DaemonSet {
 	return found.daemonSets[slices.IndexFunc(found.daemonSets, isVisible)]
+}
+
+// TestImageCommand checks that kustomize adds the printed command of an image to the named container,
+// and keeps the rest.
+func TestImageCommand(t *testing.T) {
+	visible, err := programs.Find("directx-visible")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const image = `{"os": "windows", "config": {"Cmd": ["cmd /S /C a \"b\" $HOME \u001b\ud83d\ude00"], "ArgsEscaped": true}}`
+	const pod = "{nodeSelector: {kubernetes.io/os: windows}, containers: [{name: first, image: a, args: [own]}, {name: '1', image: b, args: [old]}]}"
+	const template = "{metadata: {labels: {app: a}}, spec: " + pod + "}"
+	kinds := map[string]string{
+		"Pod":         "{apiVersion: v1, kind: Pod, metadata: {name: app}, spec: " + pod + "}",
+		"Deployment":  "{apiVersion: apps/v1, kind: Deployment, metadata: {name: app}, spec: {template: " + template + "}}",
+		"DaemonSet":   "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: app}, spec: {template: " + template + "}}",
+		"StatefulSet": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: app}, spec: {template: " + template + "}}",
+		"ReplicaSet":  "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: app}, spec: {template: " + template + "}}",
+		"Job":         "{apiVersion: batch/v1, kind: Job, metadata: {name: app}, spec: {template: " + template + "}}",
+		"CronJob": "{apiVersion: batch/v1, kind: CronJob, metadata: {name: app}, " +
+			"spec: {jobTemplate: {spec: {template: " + template + "}}}}",
+	}
+	for kind, manifest := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			command := exec.Command(visible, "command", "--patch", kind+"/app/1")
+			command.Stdin = strings.NewReader(image)
+			patch, err := command.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := filesys.MakeFsInMemory()
+			for name, text := range map[string]string{"manifest.yaml": manifest, "visible.yaml": string(patch),
+				"kustomization.yaml": "{resources: [manifest.yaml], patches: [{path: visible.yaml}]}"} {
+				if err := files.WriteFile("/"+name, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := rendered.AsYaml()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var object struct {
+				Spec struct {
+					corev1.PodSpec
+					Template    corev1.PodTemplateSpec
+					JobTemplate struct {
+						Spec struct{ Template corev1.PodTemplateSpec }
+					}
+				}
+			}
+			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			containers := slices.Concat(object.Spec.Containers, object.Spec.Template.Spec.Containers,
+				object.Spec.JobTemplate.Spec.Template.Spec.Containers)
+			line := "cmd /S /C a \"b\" $$HOME \x1b\U0001f600"
+			// kustomize puts what it merges first.
+			expected := []corev1.Container{{Name: "1", Image: "b", Command: []string{"directx-visible"},
+				Args: []string{"--command-line", line, "--"}}, {Name: "first", Image: "a", Args: []string{"own"}}}
+			if !reflect.DeepEqual(containers, expected) {
+				t.Errorf("%+v", containers)
+			}
+		})
+	}
 }

@@ -177,6 +177,12 @@ fn linux_archive(release: &Path, to: &Path) {
     let report = run("directx-device-plugin", &[&["simulate"], &inventory[..]].concat());
     assert!(report.contains("directx.microsoft.com/display"), "{report}");
     assert!(run("test-device-discovery", &inventory).contains("NVIDIA"));
+    let image = folder.join("image.json");
+    fs::write(&image, r#"{"os":"windows","config":{"Cmd":["a b"],"ArgsEscaped":true}}"#).unwrap();
+    assert_eq!(
+        run("directx-visible", &["command", image.to_str().unwrap()]),
+        "command: [\"directx-visible\"]\nargs: [\"--command-line\", \"a b\", \"--\"]\n"
+    );
     let help = run("directx-device-plugin", &["doctor", "--help"]);
     assert!(help.contains("https://github.com/Owner/Plugin/blob/main/docs/doctor.md"), "{help}");
 }

@@ -15,7 +15,8 @@ use crate::workspace::{self, STATIC_TARGET};
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages of the archive for Linux. Those for Windows contain the packages of the images.
-const LINUX_PACKAGES: [&str; 4] = ["plugin", "feature_discovery", "tools", "gpu_probe"];
+const LINUX_PACKAGES: [&str; 5] =
+    ["plugin", "feature_discovery", "tools", "directx_visible", "gpu_probe"];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
 const RUNTIMES: [(&str, &str); 2] = [
@@ -85,6 +86,8 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, url: Option<&st
     let probes = image::compile(LINUX_TARGET, &[probe], profile, url)?;
     copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
     let built = image::compile(STATIC_TARGET, static_packages, profile, url)?;
+    // Its `command` reads the configurations of images.
+    copy(&built.join(VISIBLE.name), &linux.join("bin").join(VISIBLE.name))?;
     for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {
         // The names of clients are for what was written for earlier device plugins on Windows.
         if name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go") {

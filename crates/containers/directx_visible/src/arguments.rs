@@ -1,4 +1,4 @@
-//! The options before `--`.
+//! The options before `--`, and those of the subcommand.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,13 +6,19 @@ use std::path::PathBuf;
 use gpu_probe::Api;
 use gpu_probe::failure::{Failure, USAGE};
 
+use crate::image::{Container, Options};
+
 /// What the program should do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Request {
     Help,
     Version,
-    /// Run the program of the raw command line.
+    /// Run a program.
     Run {
+        /// The raw start of the program's command line.
+        line: Option<OsString>,
+        /// The number of words before the rest of that line.
+        words: usize,
         /// Whether the program and its children must not run unfiltered.
         is_required: bool,
         /// Whether children of the program report what is not filtered.
@@ -21,6 +27,8 @@ pub(crate) enum Request {
     Check {
         json: bool,
     },
+    /// Print what the manifest of an image needs.
+    Command(Options),
     /// Copy the files of this program to a folder.
     Install(PathBuf),
     /// Run until this process is shut down.
@@ -33,6 +41,9 @@ pub(crate) enum Request {
 /// The hidden option of [`Request::List`].
 pub(crate) const LIST: &str = "--list";
 
+/// The option with the raw start of a command line.
+pub(crate) const COMMAND_LINE: &str = "--command-line";
+
 const USAGE_HINT: &str = "see directx-visible --help";
 
 /// Reads the options.
@@ -40,6 +51,11 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     if let Some(list) = list(words) {
         return Ok(list);
     }
+    if words.first().is_some_and(|word| word == "command") {
+        return command(&words[1..]);
+    }
+    let mut line = None;
+    let mut count = words.len();
     let mut check = false;
     let mut json = None;
     let mut require = false;
@@ -50,6 +66,13 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Some("-h" | "--help") => return Ok(Request::Help),
             Some("-V" | "--version") => return Ok(Request::Version),
             Some("--check") => check = true,
+            Some(COMMAND_LINE) => {
+                let (_, value) = left.next().ok_or_else(|| usage("--command-line has no value"))?;
+                set_once(&mut line, value.clone())?;
+            }
+            Some(word) if word.starts_with("--command-line=") => {
+                set_once(&mut line, word["--command-line=".len()..].into())?;
+            }
             Some("--output") => {
                 let value = left.next().and_then(|(_, value)| value.to_str());
                 json = Some(is_json(value.unwrap_or_default())?);
@@ -69,16 +92,20 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Some("--require") => require = true,
             Some("--verbose") => verbose = true,
             Some("--") => {
-                if check || json.is_some() {
-                    return Err(usage("--check and --output take no command"));
-                }
-                if n + 1 == words.len() {
+                if n + 1 == words.len() && line.is_none() {
                     return Err(no_command());
                 }
-                return Ok(Request::Run { is_required: require, is_verbose: verbose });
+                count = n + 1;
+                break;
             }
             _ => return Err(unknown(&word.to_string_lossy())),
         }
+    }
+    if line.is_some() || count < words.len() {
+        if check || json.is_some() {
+            return Err(usage("--check and --output take no command"));
+        }
+        return Ok(Request::Run { line, words: count, is_required: require, is_verbose: verbose });
     }
     match (check, json, require || verbose) {
         (true, _, true) => {
@@ -90,12 +117,48 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     }
 }
 
+fn set_once(line: &mut Option<OsString>, value: OsString) -> Result<(), Failure> {
+    match line.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(usage("--command-line was given twice")),
+    }
+}
+
 fn is_json(value: &str) -> Result<bool, Failure> {
     match value {
         "text" => Ok(false),
         "json" => Ok(true),
         _ => Err(usage(&format!("--output has `{}`, expected text or json", value.escape_debug()))),
     }
+}
+
+/// Reads the options of `command`.
+fn command(words: &[OsString]) -> Result<Request, Failure> {
+    let mut options = Options::default();
+    let mut left = words.iter();
+    while let Some(word) = left.next() {
+        match word.to_str() {
+            Some("-h" | "--help") => return Ok(Request::Help),
+            Some("--require") => options.is_required = true,
+            Some("--with-args") => options.has_args = true,
+            Some("--patch") => {
+                let value = left.next().and_then(|value| value.to_str());
+                options.patched = Some(Container::parse(value.unwrap_or_default())?);
+            }
+            Some(word) if word.starts_with("--patch=") => {
+                options.patched = Some(Container::parse(&word["--patch=".len()..])?);
+            }
+            Some(word) if word.starts_with('-') && word != "-" => {
+                return Err(usage(&format!("command has no option `{}`", word.escape_debug())));
+            }
+            _ if options.file.is_some() => {
+                return Err(usage("command takes one file with the configuration of an image"));
+            }
+            _ => options.file = Some(PathBuf::from(word)),
+        }
+    }
+    options.file = options.file.filter(|file| file.as_os_str() != "-");
+    Ok(Request::Command(options))
 }
 
 /// Reads `--list API LUID,LUID`.
@@ -110,7 +173,7 @@ fn usage(message: &str) -> Failure {
     Failure::new(USAGE, message, USAGE_HINT)
 }
 
-pub(crate) fn no_command() -> Failure {
+fn no_command() -> Failure {
     let hint = "write it after `--`, as in directx-visible -- C:\\app\\server.exe";
     Failure::new(USAGE, "no command given", hint)
 }
@@ -137,10 +200,13 @@ mod tests {
 
     #[test]
     fn options_end_at_the_command() {
-        let run = |is_required, is_verbose| Ok(Request::Run { is_required, is_verbose });
-        assert_eq!(parsed(&["--", "a", "--check"]), run(false, false));
-        assert_eq!(parsed(&["--require", "--", "--"]), run(true, false));
-        assert_eq!(parsed(&["--verbose", "--", "a"]), run(false, true));
+        let run = |words, is_required, is_verbose| {
+            Ok(Request::Run { line: None, words, is_required, is_verbose })
+        };
+        assert_eq!(parsed(&["--", "a", "--check"]), run(1, false, false));
+        assert_eq!(parsed(&["--require", "--", "--"]), run(2, true, false));
+        assert_eq!(parsed(&["--verbose", "--", "a"]), run(2, false, true));
+        assert_eq!(parsed(&["--", "command"]), run(1, false, false));
         for json in [
             &["--check", "--output", "json"][..],
             &["--check", "--output=json"],
@@ -156,6 +222,37 @@ mod tests {
         assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
         assert_eq!(parsed(&["--install", "a b"]), Ok(Request::Install("a b".into())));
         assert_eq!(parsed(&["--wait"]), Ok(Request::Wait));
+    }
+
+    #[test]
+    fn a_raw_command_line_is_one_word() {
+        let run = |line: &str, words, is_required| {
+            let line = Some(line.into());
+            Ok(Request::Run { line, words, is_required, is_verbose: false })
+        };
+        assert_eq!(parsed(&["--command-line", "a b"]), run("a b", 2, false));
+        assert_eq!(parsed(&["--command-line=a b", "--", "c"]), run("a b", 2, false));
+        assert_eq!(parsed(&["--command-line", "a", "--"]), run("a", 3, false));
+        assert_eq!(parsed(&["--require", "--command-line", "--", "--", "b"]), run("--", 4, true));
+        assert_eq!(parsed(&["--command-line", "--check", "--require"]), run("--check", 3, true));
+        assert_eq!(parsed(&["--command-line", "", "--", "--check"]), run("", 3, false));
+    }
+
+    #[test]
+    fn the_subcommand_has_its_own_options() {
+        let command = |options| Ok(Request::Command(options));
+        let defaults = Options::default();
+        assert_eq!(parsed(&["command"]), command(defaults.clone()));
+        assert_eq!(parsed(&["command", "-"]), command(defaults));
+        let patched = Some(Container::parse("deployment/app/server").unwrap());
+        let file = Some("a b".into());
+        let options = Options { is_required: true, has_args: true, patched, file };
+        for patch in [&["--patch", "Deployment/app/server"][..], &["--patch=deployment/app/server"]]
+        {
+            let words = [&["command", "--require", "--with-args", "a b"], patch].concat();
+            assert_eq!(parsed(&words), command(options.clone()));
+        }
+        assert_eq!(parsed(&["command", "--help"]), Ok(Request::Help));
     }
 
     #[test]
@@ -176,6 +273,22 @@ mod tests {
             (&["--install", "a", "--wait"][..], "error: write only --install FOLDER"),
             (&["--wait", "--verbose"][..], "error: write only --install FOLDER"),
             (&["--check", "--", "a"][..], "error: --check and --output take no command"),
+            (
+                &["--check", "--command-line", "a"][..],
+                "error: --check and --output take no command",
+            ),
+            (&["--command-line"][..], "error: --command-line has no value"),
+            (&["--command-line", "a", "b"][..], "error: unexpected argument `b`"),
+            (
+                &["--command-line", "a", "--command-line", "b"][..],
+                "error: --command-line was given twice",
+            ),
+            (&["command", "--check"][..], "error: command has no option `--check`"),
+            (&["command", "a", "b"][..], "error: command takes one file"),
+            (&["command", "--patch"][..], "error: --patch has ``\nhint: write KIND/NAME/CONTAINER"),
+            (&["command", "--patch", "Pod/a"][..], "error: --patch has `Pod/a`"),
+            (&["command", "--patch=Node/a/b"][..], "error: --patch has `Node/a/b`"),
+            (&["command", "--patch", "Pod//b"][..], "error: --patch has `Pod//b`"),
         ] {
             let error = parsed(words).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -7,22 +7,24 @@ const SPACE: u16 = b' ' as u16;
 const TAB: u16 = b'\t' as u16;
 const QUOTE: u16 = b'"' as u16;
 const BACKSLASH: u16 = b'\\' as u16;
-const DASHES: [u16; 2] = [b'-' as u16; 2];
 
-/// What follows the first argument `--`; `None` if there is no such argument, or nothing
-/// after it.
-pub(crate) fn after_dashes(raw: &[u16]) -> Option<&[u16]> {
+/// What follows the name of the program and `words` more words.
+fn after(raw: &[u16], words: usize) -> &[u16] {
     // The name of the program has no escapes.
-    let mut rest = skip(raw, program_length(raw));
-    while !rest.is_empty() {
-        let length = argument_length(rest);
-        let argument = rest.get(..length)?;
-        rest = skip(rest, length);
-        if argument == DASHES {
-            return (!rest.is_empty()).then_some(rest);
-        }
+    let rest = skip(raw, program_length(raw));
+    (0..words).fold(rest, |rest, _| skip(rest, argument_length(rest)))
+}
+
+/// The program's command line in `raw`: a `line`, which comes from one word, then what follows
+/// `words` words.
+pub(crate) fn program(line: Option<Vec<u16>>, raw: &[u16], words: usize) -> Vec<u16> {
+    let mut program = line.unwrap_or_default();
+    let rest = after(raw, words);
+    if !program.is_empty() && !rest.is_empty() {
+        program.push(SPACE);
     }
-    None
+    program.extend(rest);
+    program
 }
 
 /// `text` after `length` characters and the white space that follows them.
@@ -68,30 +70,51 @@ fn argument_length(text: &[u16]) -> usize {
 mod tests {
     use super::*;
 
-    fn command(raw: &str) -> Option<String> {
-        let raw: Vec<u16> = raw.encode_utf16().collect();
-        after_dashes(&raw).map(|rest| String::from_utf16(rest).unwrap())
+    fn units(text: &str) -> Vec<u16> {
+        text.encode_utf16().collect()
+    }
+
+    fn command(line: Option<&str>, raw: &str, words: usize) -> String {
+        String::from_utf16(&program(line.map(units), &units(raw), words)).unwrap()
     }
 
     #[test]
     fn the_rest_stays_as_it_was_written() {
-        let rest = |raw| command(raw).unwrap();
-        assert_eq!(rest(r"directx-visible -- a.exe"), "a.exe");
+        let rest = |raw, words| command(None, raw, words);
+        assert_eq!(rest(r"directx-visible -- a.exe", 1), "a.exe");
         assert_eq!(
-            rest(r#""C:\a b\directx-visible.exe" --require  --  "a b" "c\"" d^ "#),
+            rest(r#""C:\a b\directx-visible.exe" --require  --  "a b" "c\"" d^ "#, 2),
             r#""a b" "c\"" d^ "#
         );
-        assert_eq!(rest("x -- cmd /c \"echo \"a\" && b\" -- c"), "cmd /c \"echo \"a\" && b\" -- c");
-        assert_eq!(rest("x\t--\ta"), "a");
+        assert_eq!(
+            rest("x -- cmd /c \"echo \"a\" && b\" -- c", 1),
+            "cmd /c \"echo \"a\" && b\" -- c"
+        );
+        assert_eq!(rest("x\t--\ta", 1), "a");
     }
 
     #[test]
-    fn dashes_within_an_argument_are_not_the_separator() {
-        assert_eq!(command(r#"x "a -- b" -- c"#).as_deref(), Some("c"));
-        assert_eq!(command(r#"x \" -- c"#).as_deref(), Some("c"));
-        assert_eq!(command(r#""x -- y" -- z"#).as_deref(), Some("z"));
-        for raw in ["", "x", "x --", "x --  ", "x --check", "x a--b"] {
-            assert_eq!(command(raw), None, "{raw}");
+    fn words_end_where_windows_ends_them() {
+        for (raw, words) in [
+            (r#"x "a -- b" -- c"#, 2),
+            (r#"x \" -- c"#, 2),
+            (r#""x -- y" -- c"#, 1),
+            (r#"x "a"" b" -- c"#, 2),
+            (r#"x "a\\" -- c"#, 2),
+            (r#"x "" -- c"#, 2),
+        ] {
+            assert_eq!(command(None, raw, words), "c", "{raw}");
         }
+        for (raw, words) in [("", 0), ("x", 1), ("x --", 1), ("x --  ", 1)] {
+            assert_eq!(command(None, raw, words), "", "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_raw_line_comes_first() {
+        let raw = r#"x --command-line "a \"b\"" -- "c d" e\""#;
+        assert_eq!(command(Some(r#"a "b""#), raw, 3), r#"a "b" "c d" e\""#);
+        assert_eq!(command(Some("a  "), "x --command-line \"a  \"", 2), "a  ");
+        assert_eq!(command(Some("a"), "x --command-line a --", 3), "a");
     }
 }

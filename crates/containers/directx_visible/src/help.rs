@@ -4,6 +4,9 @@ pub(crate) const TEXT: &str = "\
 Runs a program that sees only the DirectX devices of its container
 
 Usage: directx-visible [--require] [--verbose] -- COMMAND [ARGUMENT]...
+       directx-visible [--require] [--verbose] --command-line <LINE> [-- ARGUMENT...]
+       directx-visible command [--require] [--with-args] [--patch <KIND/NAME/CONTAINER>]
+                               [FILE]
        directx-visible --check [--output <text|json>]
        directx-visible --install <FOLDER>
        directx-visible --wait
@@ -15,6 +18,9 @@ prevents mistakes; it is not isolation.
 Options:
       --require  Do not run the program, or a child process, that would see all devices
       --verbose  Report child processes that see all devices, too
+      --command-line <LINE>
+                 Start the program with this command line as it is written; a space and
+                 the arguments follow it
       --check    Compare the devices that each GPU API lists with and without the filter
                  with those of the container
       --output <text|json>
@@ -22,6 +28,17 @@ Options:
       --install <FOLDER>
                  Copy this program and its filters to the folder, and compare the copies
       --wait     Run until the container or the system is shut down
+
+`directx-visible command` runs on any system. It reads the configuration of an image for
+Windows, as crane, skopeo and docker print it, from FILE or from standard input. It prints
+the `command` and `args` with which a container in a manifest starts the program of the
+image with directx-visible:
+      --require  Start it with --require
+      --with-args
+                 The container has `args`, which replace the CMD of the image
+      --patch <KIND/NAME/CONTAINER>
+                 Print a patch for kustomize, as in Deployment/app/server
+
   -h, --help     Print help
   -V, --version  Print version
 

@@ -18,6 +18,7 @@ mod control_routine;
 mod exit_codes;
 mod filter_file;
 mod help;
+mod image;
 mod install;
 #[cfg(windows)]
 mod launch;
@@ -42,6 +43,7 @@ fn main() {
             println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
+        Ok(Request::Command(options)) => image::command(&options),
         Ok(Request::Install(folder)) => install::install(&folder),
         Ok(Request::Wait) => {
             #[cfg(windows)]
@@ -51,7 +53,9 @@ fn main() {
             }
         }
         #[cfg(windows)]
-        Ok(Request::Run { is_required, is_verbose }) => run::program(is_required, is_verbose),
+        Ok(Request::Run { line, words, is_required, is_verbose }) => {
+            run::program(line, words, is_required, is_verbose)
+        }
         #[cfg(windows)]
         Ok(Request::Check { json }) => run::check(json),
         #[cfg(windows)]

@@ -1,6 +1,8 @@
 //! Starts the program, and the comparison, on Windows.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::windows::ffi::OsStrExt as _;
 use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +15,9 @@ use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
 use windows::Win32::System::Threading::CREATE_SUSPENDED;
 
 use crate::allocation::{list as shown, missing, unknown};
-use crate::arguments::{LIST, no_command};
+use crate::arguments::LIST;
 use crate::check::{Report, keep, known, one};
-use crate::command_line::after_dashes;
+use crate::command_line;
 use crate::console::raw_command_line;
 use crate::exit_codes::{NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER};
 use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
@@ -29,9 +31,14 @@ const LIMIT: Duration = Duration::from_mins(1);
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 
 /// Runs the program, and returns its exit code.
-pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failure> {
-    let raw = raw_command_line();
-    let command = after_dashes(&raw).ok_or_else(no_command)?;
+pub(crate) fn program(
+    line: Option<OsString>,
+    words: usize,
+    is_required: bool,
+    is_verbose: bool,
+) -> Result<u32, Failure> {
+    let line = line.map(|line| line.encode_wide().collect());
+    let command = command_line::program(line, &raw_command_line(), words);
     let (allowed, _) = allocation()?;
     let payload = match payload(&allowed) {
         Ok(mut payload) => {
@@ -45,7 +52,7 @@ pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failur
             None
         }
     };
-    launch(command, payload.as_ref(), warn).map_err(launch_failure)
+    launch(&command, payload.as_ref(), warn).map_err(launch_failure)
 }
 
 fn warn(why: NotFiltered) {

@@ -17,12 +17,39 @@ const FILES: [&str; 3] =
 
 #[test]
 fn other_systems_get_an_error() {
-    for arguments in [&["--", "a"][..], &["--require", "--", "a"], &["--check"]] {
+    for arguments in
+        [&["--", "a"][..], &["--require", "--", "a"], &["--command-line", "a b"], &["--check"]]
+    {
         let output = Command::new(PROGRAM).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(125));
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.starts_with("error: this program runs only on Windows\nhint: "), "{error}");
     }
+}
+
+/// The administrator's machine may have any system.
+#[test]
+fn the_command_of_an_image_is_printed_for_a_file_and_for_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("image.json");
+    fs::write(&file, r#"{"os":"windows","config":{"Entrypoint":["a b"],"Cmd":["$c"]}}"#).unwrap();
+    let run = |words: &[&Path]| {
+        let mut command = Command::new(PROGRAM);
+        let input = fs::File::open(&file).unwrap();
+        command.arg("command").args(words).stdin(input).output().unwrap()
+    };
+    for words in [&[][..], &[Path::new("-")], &[&*file]] {
+        let output = run(words);
+        assert!(output.status.success(), "{output:?}");
+        let expected = "command: [\"directx-visible\", \"--\", \"a b\"]\nargs: [\"$$c\"]\n";
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+    let missing = folder.path().join("missing");
+    let output = run(&[&missing]);
+    assert_eq!(output.status.code(), Some(125));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with(&format!("error: cannot read {}: ", missing.display())), "{error}");
+    assert!(error.contains("\nhint: name a file with the configuration of an image\n"), "{error}");
 }
 
 /// A release in a temporary folder: this program next to files with the names of Windows.

@@ -34,7 +34,7 @@ impl fmt::Display for Failure {
 }
 
 /// Writes `text` to standard output. A closed pipe (`| head`) is not an error; a full disk is.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -8,7 +8,7 @@
 //! The programs are those of debug builds in the target folder:
 //!
 //! ```console
-//! cargo build -p plugin -p tools -p gpu_probe
+//! cargo build -p plugin -p tools -p gpu_probe -p directx_visible
 //! cargo build --target x86_64-pc-windows-gnu -p plugin -p tools -p gpu_probe -p discovery_dll \
 //!     -p directx_visible -p dxcore_double -p wine_bed
 //! cargo build --target i686-pc-windows-gnu -p wine_bed
@@ -16,8 +16,8 @@
 //! cargo test -p wine_suite -- --ignored
 //! ```
 //!
-//! The tests of `clients`, `device_manager` and `visible_parents` also build with Go, and those of
-//! `clients` with MinGW-w64's C++ compiler. The tests of `graphics` and
+//! The tests of `clients`, `device_manager`, `visible_images` and `visible_parents` also build with
+//! Go, and those of `clients` with MinGW-w64's C++ compiler. The tests of `graphics` and
 //! `third_party` use two software GPUs; the latter also need the programs of `cargo xtask setup`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails with a panic")]
@@ -40,4 +40,5 @@ mod third_party;
 mod tools;
 mod visible;
 mod visible_exits;
+mod visible_images;
 mod visible_parents;
