@@ -8,7 +8,7 @@ use devices::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, DeviceS
 use serde_json::{Value, json};
 
 use crate::DaemonError;
-use crate::temporary_file::temporary_file;
+use crate::temporary_file::{private_file, temporary_file};
 
 /// The folder in which container runtimes look for specifications that programs write.
 const FOLDER: &str = "/var/run/cdi";
@@ -41,7 +41,7 @@ fn provide(folder: &Path) -> Result<(), DaemonError> {
 
 /// Writes a file as a whole: a container runtime must not read a part of it.
 fn write(file: &Path, text: &str) -> io::Result<()> {
-    let new = temporary_file(file.parent().unwrap_or(file), text.as_bytes())?;
+    let new = temporary_file(file.parent().unwrap_or(file), text.as_bytes(), private_file)?;
     // Other users may read the file, as they may read the specifications of other programs.
     #[cfg(unix)]
     new.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use command_line::file_poll::INTERVAL;
-use device_plugin::unix_sockets::restrict_to_owner;
+use device_plugin::unix_sockets::provide_folder_for_owner;
 use devices::{Cordons, DeviceName};
 use tokio::sync::watch;
 
@@ -55,10 +55,7 @@ pub fn write(path: &Path, devices: &[DeviceName]) -> io::Result<bool> {
         let _ = fs::remove_dir(folder);
         return Ok(true);
     }
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-        _ => restrict_to_owner(folder)?,
-    }
+    provide_folder_for_owner(folder)?;
     replace(path, &text)?;
     Ok(true)
 }

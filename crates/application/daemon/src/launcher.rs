@@ -77,7 +77,8 @@ fn of_this_host() -> NodeLauncher {
     use crate::launcher::folder::{LauncherFolder, Rights, root_of_this_host};
 
     let rights = Rights {
-        share: win32::directory_access::share_programs,
+        create_folder: win32::directory_access::create_program_folder,
+        create_file: win32::directory_access::create_program_file,
         check: |path| match win32::directory_access::other_writers(path)?.first() {
             None => Ok(()),
             Some(writer) => Err(std::io::Error::other(writer.to_string())),

@@ -4,6 +4,10 @@
 //! the hook. To call the real function, the hook calls its trampoline: a copy of the overwritten
 //! instructions, and a jump to the instruction after them. The overwritten instructions do not
 //! depend on their address.
+//!
+//! If another program has hooked the function, the trampoline does only what its jump does. That
+//! program continues after the instructions that its jump overwrites. A jump of five bytes or more
+//! overwrites all that ours does. A shorter one does not, so it is unknown code.
 
 /// How much of a function's code is read.
 pub(crate) const CODE_SIZE: usize = 21;
@@ -25,12 +29,21 @@ pub(crate) enum Stub {
     SystemCall,
     /// A jump to this address: another program has hooked the function.
     Hooked(u64),
+    /// As before, by a jump that does not depend on its own address.
+    HookedAnywhere,
+    /// As before, by a 64-bit jump to the address that is stored at this address.
+    HookedThrough(u64),
     /// The code that Wine puts in place of a function that it does not implement. It raises an
     /// exception.
     WinePlaceholder,
     /// Code that is none of these.
     Unknown,
 }
+
+/// `jmp` to the address that is stored at an address. The operand is the distance of that address
+/// from the end of the instruction in 64-bit code, and the address itself in 32-bit code.
+const JUMP_THROUGH: [u8; 2] = [0xFF, 0x25];
+const JUMP_THROUGH_SIZE: usize = 6;
 
 /// Encodes `jmp rel32`. The caller ensures that `target` is within ±2 GiB.
 fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
@@ -39,27 +52,55 @@ fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
     [NEAR_JUMP, a, b, c, d]
 }
 
-/// Code for `place` that does what the function at `address` did before a jump replaced its
-/// instructions `replaced`. `jump` encodes a jump from a place to a target. Returns `None` if the
-/// code of the function is not known.
+/// Encodes 64-bit `jmp [rip + distance]`, if `pointer` is within ±2 GiB.
+fn jump_through(address: u64, pointer: u64) -> Option<[u8; JUMP_THROUGH_SIZE]> {
+    let after = address.wrapping_add(JUMP_THROUGH_SIZE as u64);
+    let distance = i32::try_from(pointer.wrapping_sub(after).cast_signed()).ok()?;
+    let [a, b, c, d] = distance.to_le_bytes();
+    let [jump, through] = JUMP_THROUGH;
+    Some([jump, through, a, b, c, d])
+}
+
+/// Code for `place` that does what the function at `address` with this `code` did before a jump
+/// overwrote its first `replaced` bytes. `jump` encodes a jump from a place to a target. Returns
+/// `None` if the code is not known.
 pub(crate) fn trampoline<const SIZE: usize>(
     stub: Stub,
-    replaced: &[u8],
+    code: &Code,
+    replaced: usize,
     address: u64,
     place: u64,
     jump: fn(u64, u64) -> [u8; SIZE],
 ) -> Option<[u8; TRAMPOLINE_SIZE]> {
-    let size = replaced.len() as u64;
-    let (kept, jump) = match stub {
-        Stub::SystemCall => (replaced, jump(place.wrapping_add(size), address.wrapping_add(size))),
-        Stub::Hooked(target) => (&[][..], jump(place, target)),
+    let moved;
+    let (kept, target) = match stub {
+        Stub::SystemCall => (code.get(..replaced)?, Some(address.wrapping_add(replaced as u64))),
+        Stub::Hooked(target) => (&[][..], Some(target)),
+        // What follows the jump does not run.
+        Stub::HookedAnywhere => (&code[..], None),
+        Stub::HookedThrough(pointer) => {
+            moved = jump_through(place, pointer)?;
+            (&moved[..], None)
+        }
         Stub::WinePlaceholder | Stub::Unknown => return None,
     };
+    let jump = target.map(|target| jump(place.wrapping_add(kept.len() as u64), target));
     let mut trampoline = [0xCC; TRAMPOLINE_SIZE];
-    for (to, from) in trampoline.iter_mut().zip(kept.iter().chain(&jump)) {
+    for (to, from) in trampoline.iter_mut().zip(kept.iter().chain(jump.iter().flatten())) {
         *to = *from;
     }
     Some(trampoline)
+}
+
+/// The two bytes at an offset.
+fn short(code: &Code, at: usize) -> u16 {
+    u16::from_le_bytes([code[at], code[at + 1]])
+}
+
+/// Whether a jump at `address` overwrites one of the `size` bytes of a pointer.
+fn overwrites(address: u64, pointer: u64, size: u64) -> bool {
+    let before_end = pointer.wrapping_add(size - 1).wrapping_sub(address);
+    before_end < NEAR_JUMP_SIZE as u64 + size - 1
 }
 
 /// The address to which the `code` at `address` jumps, if it begins with a jump.
@@ -73,7 +114,9 @@ fn jump_target(code: &[u8], address: u64) -> Option<u64> {
 /// `4C 8B D1 | B8 number | F6 04 25 08 03 FE 7F 01 | 75 03 | 0F 05 | C3`.
 #[cfg_attr(target_arch = "x86", allow(dead_code, reason = "for tests"))]
 pub(crate) mod x86_64 {
-    use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
+    use super::{
+        Code, JUMP_THROUGH_SIZE, NEAR_JUMP_SIZE, Stub, jump_target, near_jump, overwrites, short,
+    };
 
     /// `mov r10, rcx` and the start of `mov eax, number`.
     const START: [u8; 4] = [0x4C, 0x8B, 0xD1, 0xB8];
@@ -88,14 +131,25 @@ pub(crate) mod x86_64 {
 
     /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
-        if code.starts_with(&START) && code.ends_with(&END) {
-            Stub::SystemCall
-        } else if let Some(target) = jump_target(code, address) {
-            Stub::Hooked(target)
-        } else if is_wine_placeholder(code) {
-            Stub::WinePlaceholder
-        } else {
-            Stub::Unknown
+        match *code {
+            _ if code.starts_with(&START) && code.ends_with(&END) => Stub::SystemCall,
+            _ if is_wine_placeholder(code) => Stub::WinePlaceholder,
+            // `jmp [rip + distance]`
+            [0xFF, 0x25, a, b, c, d, ..] => {
+                let distance = i64::from(i32::from_le_bytes([a, b, c, d]));
+                let after = address.wrapping_add(JUMP_THROUGH_SIZE as u64);
+                match after.wrapping_add_signed(distance) {
+                    pointer if overwrites(address, pointer, 8) => Stub::Unknown,
+                    pointer => Stub::HookedThrough(pointer),
+                }
+            }
+            _ => match (short(code, 0), short(code, 10), code[12]) {
+                // `mov rax, target; jmp rax`, or the same with `r10` or `r11`.
+                (0xB848, 0xE0FF, _) | (0xBA49, 0xFF41, 0xE2) | (0xBB49, 0xFF41, 0xE3) => {
+                    Stub::HookedAnywhere
+                }
+                _ => jump_target(code, address).map_or(Stub::Unknown, Stub::Hooked),
+            },
         }
     }
 
@@ -130,18 +184,27 @@ pub(crate) mod x86_64 {
 /// `B8 number | BA address | FF D2 | C2 size` for 32-bit processes. A jump reaches every address.
 #[cfg_attr(target_arch = "x86_64", allow(dead_code, reason = "for tests"))]
 pub(crate) mod x86 {
-    use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
+    use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump, overwrites};
 
     /// The size of the instruction that the jump overwrites: `mov eax, number`.
     pub(crate) const REPLACED: usize = NEAR_JUMP_SIZE;
 
     /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
-        match code {
+        match *code {
             // The code ends with `ret` and the size of the arguments, or with `ret` alone if there
             // are none.
             [0xB8, _, _, _, _, 0xBA, _, _, _, _, 0xFF, 0xD2, 0xC2 | 0xC3, ..] => Stub::SystemCall,
             _ if is_wine_placeholder(code) => Stub::WinePlaceholder,
+            // `jmp [pointer]`
+            [0xFF, 0x25, a, b, c, d, ..] => {
+                let pointer = u64::from(u32::from_le_bytes([a, b, c, d]));
+                if overwrites(address, pointer, 4) { Stub::Unknown } else { Stub::HookedAnywhere }
+            }
+            // `push target; ret`, and `mov eax, target; jmp eax`
+            [0x68, _, _, _, _, 0xC3, ..] | [0xB8, _, _, _, _, 0xFF, 0xE0, ..] => {
+                Stub::HookedAnywhere
+            }
             _ => jump_target(code, address)
                 .map_or(Stub::Unknown, |target| Stub::Hooked(target & u64::from(u32::MAX))),
         }
@@ -193,6 +256,16 @@ mod tests {
         4, 0x4C, 0x0B, 1, 0x10, 0xC7,
     ];
 
+    type Trampoline = Option<[u8; TRAMPOLINE_SIZE]>;
+
+    fn trampoline_64(stub: Stub, code: &Code, address: u64, place: u64) -> Trampoline {
+        trampoline(stub, code, x86_64::REPLACED, address, place, x86_64::relay)
+    }
+
+    fn trampoline_32(stub: Stub, code: &Code, address: u64, place: u64) -> Trampoline {
+        trampoline(stub, code, x86::REPLACED, address, place, x86::relay)
+    }
+
     #[test]
     fn known_code_is_recognised_and_other_code_is_not() {
         assert_eq!(x86_64::stub(&SYSTEM_CALL, 0), Stub::SystemCall);
@@ -202,7 +275,7 @@ mod tests {
             code[changed] ^= 0x40;
             assert_eq!(x86_64::stub(&code, 0), Stub::Unknown, "byte {changed}");
         }
-        assert_eq!(trampoline(Stub::Unknown, &SYSTEM_CALL, 0, 0, x86_64::relay), None);
+        assert_eq!(trampoline_64(Stub::Unknown, &SYSTEM_CALL, 0, 0), None);
     }
 
     #[test]
@@ -218,21 +291,19 @@ mod tests {
             assert_eq!(x86::stub(&code, 0), Stub::Unknown, "byte {changed}");
         }
         assert_eq!(x86::stub(&[0x90; CODE_SIZE], 0), Stub::Unknown);
-        assert_eq!(trampoline(Stub::Unknown, &SYSTEM_CALL_32, 0, 0, x86::relay), None);
+        assert_eq!(trampoline_32(Stub::Unknown, &SYSTEM_CALL_32, 0, 0), None);
     }
 
     #[test]
     fn a_trampoline_runs_what_the_jump_damages_and_continues_after_it() {
         let address = 0x7FFE_1234_5678;
-        let replaced = &SYSTEM_CALL[..x86_64::REPLACED];
-        let code = trampoline(Stub::SystemCall, replaced, address, 0, x86_64::relay).unwrap();
+        let code = trampoline_64(Stub::SystemCall, &SYSTEM_CALL, address, 0).unwrap();
         assert_eq!(code[..8], SYSTEM_CALL[..8]);
         assert_eq!(code[8..14], [0xFF, 0x25, 0, 0, 0, 0]);
         assert_eq!(code[14..], (address + 8).to_le_bytes());
         let address = 0x7BC0_C130;
         let place = 0x0040_0000;
-        let replaced = &SYSTEM_CALL_32[..x86::REPLACED];
-        let code = trampoline(Stub::SystemCall, replaced, address, place, x86::relay).unwrap();
+        let code = trampoline_32(Stub::SystemCall, &SYSTEM_CALL_32, address, place).unwrap();
         assert_eq!(code[..5], SYSTEM_CALL_32[..5]);
         assert_eq!(jump_target(&code[5..], place + 5), Some(address + 5));
     }
@@ -243,8 +314,111 @@ mod tests {
         code[..5].copy_from_slice(&x86_64::jump(0x1000, 0x0FF0).unwrap());
         let stub = x86_64::stub(&code, 0x1000);
         assert_eq!(stub, Stub::Hooked(0x0FF0));
-        let trampoline = trampoline(stub, &code, 0x1000, 0, x86_64::relay).unwrap();
+        let trampoline = trampoline_64(stub, &code, 0x1000, 0).unwrap();
         assert_eq!(trampoline[..14], x86_64::relay(0, 0x0FF0));
+    }
+
+    /// A function whose code begins with `start`.
+    fn function(start: &[u8], rest: Code) -> Code {
+        let mut code = rest;
+        code[..start.len()].copy_from_slice(start);
+        code
+    }
+
+    /// `FF 25` with this operand.
+    fn through(operand: i32) -> [u8; 6] {
+        let [a, b, c, d] = operand.to_le_bytes();
+        [0xFF, 0x25, a, b, c, d]
+    }
+
+    /// Other products write such jumps where five bytes do not reach their code.
+    const HOOKS: [&[u8]; 3] = [
+        &[0x48, 0xB8, 1, 2, 3, 4, 5, 6, 7, 8, 0xFF, 0xE0],
+        &[0x49, 0xBA, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xFF, 0xE2],
+        &[0x49, 0xBB, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0xFF, 0xE3],
+    ];
+    const HOOKS_32: [&[u8]; 3] =
+        [&[0x68, 1, 2, 3, 4, 0xC3], &[0xB8, 1, 2, 3, 4, 0xFF, 0xE0], &[0xFF, 0x25, 1, 2, 3, 4]];
+
+    #[test]
+    fn a_hook_that_does_not_depend_on_its_address_is_moved() {
+        for hook in HOOKS {
+            let code = function(hook, SYSTEM_CALL);
+            let stub = x86_64::stub(&code, 0x7FFE_1234_5678);
+            let moved = trampoline_64(stub, &code, 0x7FFE_1234_5678, 0x7FFE_2000_0000).unwrap();
+            assert_eq!(moved[..hook.len()], *hook);
+        }
+        for hook in HOOKS_32 {
+            let code = function(hook, SYSTEM_CALL_32);
+            let stub = x86::stub(&code, 0x7BC0_C130);
+            let moved = trampoline_32(stub, &code, 0x7BC0_C130, 0x0040_0000).unwrap();
+            assert_eq!(moved[..hook.len()], *hook);
+        }
+    }
+
+    #[test]
+    fn similar_code_is_not_known() {
+        for hook in HOOKS {
+            for changed in (0..2).chain(10..hook.len()) {
+                let mut code = function(hook, SYSTEM_CALL);
+                code[changed] ^= 4;
+                assert_eq!(x86_64::stub(&code, 0), Stub::Unknown, "{code:X?}");
+            }
+        }
+        for hook in HOOKS_32 {
+            for changed in [0].into_iter().chain(5..hook.len()) {
+                let mut code = function(hook, SYSTEM_CALL_32);
+                code[changed] ^= 4;
+                let is_operand = hook[0] == 0xFF && changed == 5;
+                assert_eq!(x86::stub(&code, 0) == Stub::Unknown, !is_operand, "{code:X?}");
+            }
+        }
+        // Its owner continues inside the five bytes that our jump overwrites.
+        let short = [0xEB, 0xF9];
+        assert_eq!(x86_64::stub(&function(&short, SYSTEM_CALL), 0x1000), Stub::Unknown);
+        assert_eq!(x86::stub(&function(&short, SYSTEM_CALL_32), 0x1000), Stub::Unknown);
+        // 64-bit forms in 32-bit code, and the other way around.
+        for hook in HOOKS {
+            assert_eq!(x86::stub(&function(hook, SYSTEM_CALL_32), 0), Stub::Unknown);
+        }
+        for hook in &HOOKS_32[..2] {
+            assert_eq!(x86_64::stub(&function(hook, SYSTEM_CALL), 0), Stub::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_jump_through_a_pointer_reads_the_same_pointer_from_another_place() {
+        let address = 0x7FFE_1234_5678;
+        let place = 0x7FFE_2000_0010;
+        for operand in [0, 8, -14, 0x7FFF_FFFF - 0x1000_0000, -0x6000_0000] {
+            let code = function(&through(operand), SYSTEM_CALL);
+            let stub = x86_64::stub(&code, address);
+            let pointer = (address + 6).wrapping_add_signed(operand.into());
+            assert_eq!(stub, Stub::HookedThrough(pointer));
+            let moved = trampoline_64(stub, &code, address, place).unwrap();
+            let distance = i32::from_le_bytes(*moved[2..].first_chunk().unwrap());
+            assert_eq!((moved[0], moved[1], moved[6]), (0xFF, 0x25, 0xCC));
+            assert_eq!((place + 6).wrapping_add_signed(distance.into()), pointer);
+        }
+        // The new place is too far away.
+        let code = function(&through(i32::MIN), SYSTEM_CALL);
+        let stub = x86_64::stub(&code, address);
+        assert_eq!(trampoline_64(stub, &code, address, place), None);
+    }
+
+    /// Our jump would change the pointer.
+    #[test]
+    fn a_pointer_in_the_overwritten_bytes_is_not_known() {
+        for (pointer, is_known) in [(-9, true), (-8, true), (-7, false), (4, false), (5, true)] {
+            let code = function(&through(pointer - 6), SYSTEM_CALL);
+            let stub = x86_64::stub(&code, 0x7FFE_1234_5678);
+            assert_eq!(stub != Stub::Unknown, is_known, "{pointer}");
+        }
+        for (pointer, is_known) in [(-5, true), (-4, true), (-3, false), (4, false), (5, true)] {
+            let code = function(&through(0x7BC0_C130 + pointer), SYSTEM_CALL_32);
+            let stub = x86::stub(&code, 0x7BC0_C130);
+            assert_eq!(stub != Stub::Unknown, is_known, "{pointer}");
+        }
     }
 
     proptest! {
@@ -268,7 +442,7 @@ mod tests {
             code[..5].copy_from_slice(&x86::relay(address, target));
             let stub = x86::stub(&code, address);
             prop_assert_eq!(stub, Stub::Hooked(target));
-            let trampoline = trampoline(stub, &code, address, place, x86::relay).unwrap();
+            let trampoline = trampoline_32(stub, &code, address, place).unwrap();
             prop_assert_eq!(&trampoline[..5], &x86::relay(place, target));
         }
     }

@@ -64,8 +64,8 @@ impl Set {
                 continue;
             }
             let at = relay as u64;
-            let replaced = &found[..code::REPLACED];
-            let trampoline = trampoline(stub, replaced, place, at + TRAMPOLINE as u64, code::relay);
+            let copy = at + TRAMPOLINE as u64;
+            let trampoline = trampoline(stub, &found, code::REPLACED, place, copy, code::relay);
             let jump = code::jump(place, at);
             let unknown = HookError::UnknownCode(hook.name, address);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };

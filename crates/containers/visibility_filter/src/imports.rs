@@ -4,7 +4,7 @@
 //! only imported ordinal, the payload, the filter's descriptor and the program's own
 //! descriptors. The loader of Windows loads the filter from it as any other library.
 
-use crate::architecture::{Architecture, number, start};
+use crate::architecture::{Architecture, number, short, start};
 use crate::not_filtered::NotFiltered;
 use crate::payload::{self, Payload};
 
@@ -14,8 +14,16 @@ pub const HEADERS_SIZE: usize = 2048;
 /// The most bytes of descriptors; programs have some hundred libraries at most.
 pub(crate) const MAX_IMPORTS_SIZE: usize = 20 * 2048;
 
-/// An offset in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
-const SIZE_OF_IMAGE: usize = 24 + 56;
+/// Offsets in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
+const NUMBER_OF_SECTIONS: usize = 6;
+const SIZE_OF_OPTIONAL_HEADER: usize = 20;
+const OPTIONAL_HEADER: usize = 24;
+const SIZE_OF_IMAGE: usize = OPTIONAL_HEADER + 56;
+
+/// `IMAGE_SECTION_HEADER`, and the offset of its fields: size in memory, offset in the image, size
+/// in the file.
+const SECTION_SIZE: usize = 40;
+const SECTION_FIELDS: usize = 8;
 
 /// Indices of directories: imports, bound imports, import addresses, the .NET header.
 const IMPORT: usize = 1;
@@ -54,7 +62,8 @@ pub struct Image {
     pub imports: Directory,
     /// The offset of the list of directories in the image.
     directories: u32,
-    /// The list of import addresses.
+    /// What the loader makes writable while it fills in the import addresses. Empty if the program
+    /// has no imports.
     addresses: Directory,
 }
 
@@ -72,12 +81,17 @@ impl Image {
         if directory(headers, directories, CLR).ok_or(bad)?.rva != 0 {
             return Err(NotFiltered::Managed);
         }
+        let imports = directory(headers, directories, IMPORT).ok_or(bad)?;
+        let mut addresses = directory(headers, directories, IMPORT_ADDRESSES).ok_or(bad)?;
+        if addresses.rva == 0 && imports.rva != 0 {
+            addresses = section(headers, start, imports.rva).ok_or(bad)?;
+        }
         Ok(Image {
             architecture,
             size: number(headers, start + SIZE_OF_IMAGE).ok_or(bad)?,
-            imports: directory(headers, directories, IMPORT).ok_or(bad)?,
+            imports,
             directories: u32::try_from(directories).map_err(|_| bad)?,
-            addresses: directory(headers, directories, IMPORT_ADDRESSES).ok_or(bad)?,
+            addresses,
         })
     }
 
@@ -86,11 +100,9 @@ impl Image {
     pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
         write_directory(current, IMPORT, imports)?;
         write_directory(current, BOUND_IMPORT, Directory::default())?;
-        if self.addresses.rva == 0 {
-            // Windows makes this range writable while it fills in the addresses.
-            write_directory(current, IMPORT_ADDRESSES, imports)?;
-        }
-        Some(())
+        // A program without imports gets only the address in the new block.
+        let addresses = if self.addresses.rva == 0 { imports } else { self.addresses };
+        write_directory(current, IMPORT_ADDRESSES, addresses)
     }
 
     /// The offset of the bytes for [`Image::directories`] in the image.
@@ -107,6 +119,21 @@ impl Image {
 fn directory(headers: &[u8], list: usize, index: usize) -> Option<Directory> {
     let at = list + index * 8;
     Some(Directory { rva: number(headers, at)?, size: number(headers, at + 4)? })
+}
+
+/// The section with the import directory, in which the loader looks for import addresses if the
+/// program does not name their range. It does not find a section for the new import directory.
+fn section(headers: &[u8], start: usize, imports: u32) -> Option<Directory> {
+    let count = short(headers, start + NUMBER_OF_SECTIONS)? as usize;
+    let size = short(headers, start + SIZE_OF_OPTIONAL_HEADER)? as usize;
+    let table = start + OPTIONAL_HEADER + size;
+    (0..count).find_map(|n| {
+        let fields = headers.get(table + n * SECTION_SIZE + SECTION_FIELDS..)?.as_chunks().0;
+        let [size, rva, in_file, ..] = *fields else { return None };
+        let [size, rva, in_file] = [size, rva, in_file].map(u32::from_le_bytes);
+        let contains = imports.wrapping_sub(rva) < in_file;
+        contains.then_some(Directory { rva, size: if size == 0 { in_file } else { size } })
+    })
 }
 
 /// Writes the directory with this index into a list that begins with the import directory.
@@ -184,7 +211,16 @@ mod tests {
 
     const START: usize = 0x80;
 
-    /// The headers of a program.
+    const SECTIONS: u32 = 2;
+    const IDATA: Directory = Directory { rva: 0x2000, size: 0x1234 };
+
+    /// The place of the section headers.
+    fn sections(architecture: Architecture) -> usize {
+        START + architecture.directories() + 16 * 8
+    }
+
+    /// The headers of a program whose import directory is in its second section, and which does
+    /// not name the range of its import addresses.
     fn headers(architecture: Architecture) -> Vec<u8> {
         let (machine, magic) = match architecture {
             Architecture::X64 => (0x8664, 0x20B),
@@ -194,9 +230,18 @@ mod tests {
         let mut bytes = vec![0; 0x400];
         bytes[..2].copy_from_slice(b"MZ");
         bytes[START..START + 4].copy_from_slice(b"PE\0\0");
+        let optional_header = u32::try_from(sections(architecture) - START - OPTIONAL_HEADER);
+        let (text, idata) = (sections(architecture), sections(architecture) + SECTION_SIZE);
         for (at, value) in [
             (0x3C, 0x80),
-            (START + MACHINE, machine),
+            (START + MACHINE, SECTIONS << 16 | machine),
+            (START + SIZE_OF_OPTIONAL_HEADER, optional_header.unwrap()),
+            (text + 8, 0xFF0),
+            (text + 12, 0x1000),
+            (text + 16, 0x1000),
+            (idata + 8, IDATA.size),
+            (idata + 12, IDATA.rva),
+            (idata + 16, 0x1400),
             (START + MAGIC, magic),
             (START + SIZE_OF_IMAGE, 0x5000),
             (directories - 4, 16),
@@ -279,20 +324,62 @@ mod tests {
         }
     }
 
+    const NEW: Directory = Directory { rva: 0x10_0000, size: 80 };
+
+    /// The range of import addresses of a program after the change of its directories.
+    fn changed(mut bytes: Vec<u8>) -> Result<Directory, NotFiltered> {
+        let image = Image::read(&bytes)?;
+        let at = image.directories_rva() as usize;
+        image.directories(NEW, &mut bytes[at..at + Image::DIRECTORIES_SIZE]).unwrap();
+        let directories = at - 8;
+        assert_eq!(directory(&bytes, directories, BOUND_IMPORT), Some(Directory::default()));
+        let addresses = directory(&bytes, directories, IMPORT_ADDRESSES).unwrap();
+        // An inner launcher changes the program again.
+        let image = Image::read(&bytes)?;
+        assert_eq!((image.imports, image.addresses), (NEW, addresses));
+        Ok(addresses)
+    }
+
     #[test]
-    fn bound_imports_are_removed_and_the_address_range_stays_unless_it_is_missing() {
-        let new = Directory { rva: 0x10_0000, size: 80 };
-        for (architecture, range) in BOTH.into_iter().flat_map(|a| [(a, 0), (a, 0x2800)]) {
-            let directories = START + architecture.directories();
+    fn bound_imports_are_removed_and_the_range_of_the_import_addresses_stays() {
+        for architecture in BOTH {
             let mut bytes = headers(architecture);
-            put(&mut bytes, directories + 8 * IMPORT_ADDRESSES, range);
-            let image = Image::read(&bytes).unwrap();
-            let at = image.directories_rva() as usize;
-            image.directories(new, &mut bytes[at..at + Image::DIRECTORIES_SIZE]).unwrap();
-            let image = Image::read(&bytes).unwrap();
-            let expected = if range == 0 { new.rva } else { range };
-            assert_eq!((image.imports, image.addresses.rva), (new, expected));
-            assert_eq!(number(&bytes, directories + 8 * BOUND_IMPORT), Some(0));
+            let at = START + architecture.directories() + 8 * IMPORT_ADDRESSES;
+            put(&mut bytes, at, 0x2800);
+            put(&mut bytes, at + 4, 0x88);
+            let range = Directory { rva: 0x2800, size: 0x88 };
+            assert_eq!(changed(bytes), Ok(range));
+        }
+    }
+
+    /// Windows makes only this range writable. The loader of Wine does not need it.
+    #[test]
+    fn a_missing_range_of_import_addresses_is_the_section_of_the_import_directory() {
+        let bad = Err(NotFiltered::UnusualProgram);
+        for architecture in BOTH {
+            let imports = START + architecture.directories() + 8 * IMPORT;
+            let idata = sections(architecture) + SECTION_SIZE;
+            let range = |changes: &[(usize, u32)]| {
+                let mut bytes = headers(architecture);
+                for (at, value) in changes {
+                    put(&mut bytes, *at, *value);
+                }
+                changed(bytes)
+            };
+            assert_eq!(range(&[]), Ok(IDATA));
+            assert_eq!(range(&[(imports, 0x33FF)]), Ok(IDATA));
+            assert_eq!(range(&[(imports, 0x1FFF)]), Ok(Directory { rva: 0x1000, size: 0xFF0 }));
+            // A section without a size in memory has its size in the file.
+            assert_eq!(range(&[(idata + 8, 0)]), Ok(Directory { size: 0x1400, ..IDATA }));
+            // No section, no section header, or none in the bytes that are read.
+            assert_eq!(range(&[(imports, 0x3400)]), bad);
+            assert_eq!(range(&[(imports, 0xFFF)]), bad);
+            assert_eq!(range(&[(START + SIZE_OF_OPTIONAL_HEADER, 0xFFFF)]), bad);
+            let machine = number(&headers(architecture), START + MACHINE).unwrap() & 0xFFFF;
+            assert_eq!(range(&[(START + MACHINE, 1 << 16 | machine)]), bad);
+            assert_eq!(range(&[(START + MACHINE, machine)]), bad);
+            // A program without imports has no addresses, and no section is needed.
+            assert_eq!(range(&[(imports, 0), (START + MACHINE, machine)]), Ok(NEW));
         }
     }
 

@@ -26,14 +26,14 @@ mod sys;
 mod access_rights;
 mod socket_file;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use self::socket_file::directory_of;
-pub use self::sys::{is_trusted, restrict_to_owner};
+pub use self::sys::is_trusted;
 use crate::transport::{Identity, Listener, Lock, Transport};
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
@@ -120,22 +120,17 @@ impl Transport for UnixSockets {
 
     fn lock(&self, directory: &Path, name: &str) -> io::Result<LockedFile> {
         let folder = directory.join(LOCKS);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => restrict_to_owner(&folder)?,
-        }
+        provide_folder_for_owner(&folder)?;
         let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
-        let mut options = OpenOptions::new();
-        #[cfg(windows)]
-        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, SHARE_READ_AND_WRITE);
-        let file = match options.write(true).create(true).truncate(false).open(&path) {
+        let file = match sys::open_lock(&path) {
             // Windows refuses to open a file that is being deleted.
             Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, error));
             }
             opened => opened?,
         };
-        restrict_to_owner(&path)?;
+        // The file may exist, with other rights.
+        sys::restrict_to_owner(&path)?;
         match file.try_lock() {
             Ok(()) if is_in_place(&file, &path) => Ok(LockedFile { path, file: Some(file) }),
             // The process that had the lock may have removed the file after it was opened here.
@@ -193,10 +188,18 @@ fn check_path(path: &Path) -> io::Result<&Path> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, text))
 }
 
-/// The share mode of a lock, without deletion: nobody can remove or rename an open lock or its
-/// folder.
-#[cfg(windows)]
-const SHARE_READ_AND_WRITE: u32 = 0x1 | 0x2;
+/// Creates a folder that only its owner may use; on Windows, SYSTEM and Administrators may use it,
+/// too. An existing folder gets these rights.
+///
+/// # Errors
+/// An existing folder belongs to an account that is neither the user of this process nor an
+/// administrator, or any error of the operating system.
+pub fn provide_folder_for_owner(path: &Path) -> io::Result<()> {
+    match sys::create_folder_for_owner(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => sys::restrict_to_owner(path),
+        created => created,
+    }
+}
 
 #[cfg(windows)]
 fn is_in_place(_: &File, _: &Path) -> bool {

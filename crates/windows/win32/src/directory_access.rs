@@ -35,14 +35,23 @@ pub fn entry(path: &Path) -> io::Result<Entry> {
     Ok(entry)
 }
 
-/// Lets every process read and execute a file or the files of a folder, sandboxed processes
-/// included, and only administrators change them.
+/// Creates a folder whose files every process may read and execute, sandboxed processes included,
+/// and only administrators may change. It never has other rights.
 ///
 /// # Errors
-/// The path does not exist, or this account may not change its access rights or owner.
+/// The folder exists, or this account may not create it or give it to Administrators.
 #[cfg(windows)]
-pub fn share_programs(path: &Path) -> io::Result<()> {
-    crate::sys::security::share_programs(path)
+pub fn create_program_folder(path: &Path) -> io::Result<()> {
+    crate::sys::security::create_program_folder(path)
+}
+
+/// Creates a file with these rights, and opens it to write.
+///
+/// # Errors
+/// The file exists, or this account may not create it or give it to Administrators.
+#[cfg(windows)]
+pub fn create_program_file(path: &Path) -> io::Result<std::fs::File> {
+    crate::sys::security::create_program_file(path)
 }
 
 /// Why a file must not decide what this process does, and how to fix it: another account than the

@@ -44,15 +44,8 @@ impl HostAccess {
         #[cfg(windows)]
         {
             host.read_uuids = Some(std::sync::Arc::new(win32::nvml::gpu_uuids));
-            host.read_resets = Some(std::sync::Arc::new(reset_counters));
+            host.read_resets = Some(std::sync::Arc::new(win32::read_resets));
         }
         Ok(host)
     }
-}
-
-/// The reset counters of those adapters that the graphics kernel reports.
-#[cfg(windows)]
-fn reset_counters(adapters: &[devices::Luid]) -> Vec<(devices::Luid, u64)> {
-    let readings = win32::read_telemetry(adapters).into_iter();
-    readings.filter_map(|(luid, read)| Some((luid, read.ok()?.resets?))).collect()
 }

@@ -27,10 +27,13 @@ pub(crate) struct LauncherFolder {
     pub(crate) rights: Rights,
 }
 
-/// Who may use a file or a folder.
+/// Who may use a file or a folder. Everybody may read what is created, and only administrators may
+/// change it.
 pub(crate) struct Rights {
-    /// Lets everybody read it, and only administrators change it.
-    pub(crate) share: fn(&Path) -> io::Result<()>,
+    /// Creates a folder.
+    pub(crate) create_folder: fn(&Path) -> io::Result<()>,
+    /// Creates a file and opens it to write.
+    pub(crate) create_file: fn(&Path) -> io::Result<fs::File>,
     /// Fails if it is a link, or if others may change it.
     pub(crate) check: fn(&Path) -> io::Result<()>,
 }
@@ -73,9 +76,9 @@ impl LauncherFolder {
     /// Creates a folder, if it does not exist. Users may create folders in `ProgramData`. Such a
     /// folder is not taken over: who created it may have it open with any right.
     fn create(&self, folder: &Path) -> io::Result<()> {
-        match fs::create_dir(folder) {
+        match (self.rights.create_folder)(folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => (self.rights.check)(folder),
-            created => created.and_then(|()| (self.rights.share)(folder)),
+            created => created,
         }
     }
 
@@ -85,10 +88,10 @@ impl LauncherFolder {
             return Ok(());
         }
         let folder = path.parent().unwrap_or(path);
-        let new = temporary_file(folder, content)?.into_temp_path();
-        (self.rights.share)(&new)?;
+        let create = self.rights.create_file;
+        let new = temporary_file(folder, content, create)?.into_temp_path();
         // Windows does not replace a file that runs, but it moves it.
-        let old = temporary_file(folder, b"")?.into_temp_path();
+        let old = temporary_file(folder, b"", create)?.into_temp_path();
         if fs::symlink_metadata(path).is_ok() {
             fs::rename(path, &old)?;
         }

@@ -1,12 +1,13 @@
 //! Another configuration for the same host.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::sync::mpsc;
 
+use super::tests::{two_gpus, with_reads_from_test};
 use super::*;
 use crate::LauncherError;
 use crate::configuration;
@@ -345,6 +346,26 @@ async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configure
     tokio::time::advance(Duration::from_mins(5)).await;
     devices.apply_resets(&counters(8));
     assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
+}
+
+#[tokio::test]
+async fn reset_counters_are_read_only_while_a_limit_uses_them() {
+    let readings = Arc::new(AtomicUsize::new(0));
+    let (mut devices, _send) = with_reads_from_test(two_gpus());
+    let limited = "unhealthyAfterResets: {count: 2, minutes: 5}";
+    for (config, expected) in [("", 0), (limited, 1), ("", 1)] {
+        devices.reconfigure(catalog_of(config)).unwrap();
+        let count = Arc::clone(&readings);
+        // A new reader reads at once.
+        devices.reset_reader = ResetReader::new(Some(Arc::new(move |_: &[Luid]| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Vec::new()
+        })));
+        let limit = Duration::from_millis(if config.is_empty() { 100 } else { 120_000 });
+        let followed = tokio::time::timeout(limit, devices.follow_next()).await;
+        assert_eq!(followed.is_ok(), !config.is_empty(), "{config}");
+        assert_eq!(readings.load(Ordering::SeqCst), expected, "{config}");
+    }
 }
 
 #[test]

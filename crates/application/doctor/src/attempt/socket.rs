@@ -198,8 +198,7 @@ mod tests {
     fn the_access_list_of_a_file_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        std::fs::write(&path, "").unwrap();
-        win32::directory_access::share_programs(&path).unwrap();
+        win32::directory_access::create_program_file(&path).unwrap();
         assert_eq!(others(&path).unwrap(), [""; 0], "everybody reads, nobody else writes");
         assert!(others(&folder.path().join("missing")).is_err());
     }

@@ -2,13 +2,15 @@
 //! nothing from the folder above.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::OpenOptionsExt;
-use std::os::windows::io::AsRawHandle;
-use std::path::Path;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+use std::path::{Component, Path, Prefix};
 
-use windows::Win32::Foundation::{HANDLE, HLOCAL, LocalFree};
+use windows::Win32::Foundation::{GENERIC_WRITE, HANDLE, HLOCAL, LocalFree};
 use windows::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
     SE_FILE_OBJECT,
@@ -16,11 +18,13 @@ use windows::Win32::Security::Authorization::{
 use windows::Win32::Security::{
     CheckTokenMembership, DACL_SECURITY_INFORMATION, EqualSid, GetTokenInformation, IsWellKnownSid,
     OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID,
-    SetKernelObjectSecurity, TOKEN_USER, TokenUser, WELL_KNOWN_SID_TYPE,
+    SECURITY_ATTRIBUTES, SetKernelObjectSecurity, TOKEN_USER, TokenUser, WELL_KNOWN_SID_TYPE,
     WinBuiltinAdministratorsSid, WinLocalSystemSid,
 };
 use windows::Win32::Storage::FileSystem::{
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC,
+    CreateDirectoryW, CreateFileW, FILE_ATTRIBUTE_NORMAL, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_ALWAYS, READ_CONTROL,
+    WRITE_DAC,
 };
 use windows::core::{BOOL, PCWSTR, w};
 
@@ -30,11 +34,63 @@ use crate::unix_sockets::socket_file::owned_by_another;
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
 const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
 
+/// Creates a folder that only its owner and the administrators may use. It never has other rights,
+/// so nobody can open it before they are set.
+///
+/// # Errors
+/// The folder exists, or any error of the operating system.
+pub(crate) fn create_folder_for_owner(path: &Path) -> io::Result<()> {
+    let path = wide(path)?;
+    let descriptor = Descriptor::new(OWNER_ONLY)?;
+    let attributes = descriptor.attributes();
+    // SAFETY: the path is null-terminated, and the attributes refer to the descriptor.
+    unsafe { CreateDirectoryW(PCWSTR(path.as_ptr()), Some(&raw const attributes)) }
+        .map_err(|_| io::Error::last_os_error())
+}
+
+/// Opens a file to lock it. If it does not exist, it is created for its owner and the
+/// administrators. It is not shared for deletion: while it is open, nobody can remove or rename it
+/// or its folder.
+///
+/// # Errors
+/// Any error of the operating system.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let path = wide(path)?;
+    let descriptor = Descriptor::new(OWNER_ONLY)?;
+    let attributes = descriptor.attributes();
+    // SAFETY: the path is null-terminated, and the attributes refer to the descriptor.
+    let opened = unsafe {
+        CreateFileW(
+            PCWSTR(path.as_ptr()),
+            GENERIC_WRITE.0,
+            FILE_SHARE_READ | FILE_SHARE_WRITE,
+            Some(&raw const attributes),
+            OPEN_ALWAYS,
+            FILE_ATTRIBUTE_NORMAL,
+            None,
+        )
+    };
+    let handle = opened.map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the handle is open, and nothing else owns it.
+    Ok(unsafe { OwnedHandle::from_raw_handle(handle.0) }.into())
+}
+
+/// A path for Windows. The prefix removes the limit of 260 characters.
+fn wide(path: &Path) -> io::Result<Vec<u16>> {
+    let path = std::path::absolute(path)?;
+    let is_on_drive = path.components().next().is_some_and(|first| {
+        matches!(first, Component::Prefix(prefix) if matches!(prefix.kind(), Prefix::Disk(_)))
+    });
+    let mut text = OsString::from(if is_on_drive { r"\\?\" } else { "" });
+    text.push(path);
+    Ok(text.encode_wide().chain([0]).collect())
+}
+
 /// Gives a file or a folder to its owner and to the administrators, and to nobody else.
 ///
 /// # Errors
 /// Neither SYSTEM nor an account of this process owns it, or any error of the operating system.
-pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+pub(crate) fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let owner = Owner::of(path)?;
     if !owner.is_well_known(WinLocalSystemSid)
         && !owner.is_own_group()?
@@ -122,11 +178,7 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
 /// Replaces the access control list of a file or a folder.
 fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
     let file = open(path, WRITE_DAC.0)?;
-    let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let revision = SDDL_REVISION_1;
-    let result = &raw mut descriptor.0;
-    // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
-    unsafe { ConvertStringSecurityDescriptorToSecurityDescriptorW(text, revision, result, None) }?;
+    let descriptor = Descriptor::new(text)?;
     let parts = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
     let handle = HANDLE(file.as_raw_handle());
     // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
@@ -145,6 +197,28 @@ fn open(path: &Path, access: u32) -> io::Result<File> {
 
 /// A security descriptor that Windows allocated.
 struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Descriptor {
+    fn new(text: PCWSTR) -> io::Result<Descriptor> {
+        let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+        let revision = SDDL_REVISION_1;
+        let result = &raw mut descriptor.0;
+        // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
+        unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(text, revision, result, None)
+        }?;
+        Ok(descriptor)
+    }
+
+    /// The rights of something new. The result refers to this descriptor.
+    fn attributes(&self) -> SECURITY_ATTRIBUTES {
+        SECURITY_ATTRIBUTES {
+            nLength: size_of::<SECURITY_ATTRIBUTES>().try_into().unwrap_or_default(),
+            lpSecurityDescriptor: self.0.0,
+            bInheritHandle: false.into(),
+        }
+    }
+}
 
 impl Drop for Descriptor {
     fn drop(&mut self) {

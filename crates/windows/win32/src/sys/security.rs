@@ -1,27 +1,29 @@
-//! Reads and sets the owner and the access control list of a file, a directory or a link.
+//! Reads the owner and the access control list of a file, a directory or a link, and creates files
+//! and folders with them.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
-use std::os::windows::io::AsRawHandle;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::Path;
 use std::ptr;
 
-use windows::Win32::Foundation::{ERROR_SUCCESS, HANDLE, HLOCAL, LocalFree};
+use windows::Win32::Foundation::{ERROR_SUCCESS, GENERIC_WRITE, HANDLE, HLOCAL, LocalFree};
 use windows::Win32::Security::Authorization::{
     ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
     SE_FILE_OBJECT,
 };
 use windows::Win32::Security::{
     ACL, DACL_SECURITY_INFORMATION, GetLengthSid, GetTokenInformation, OWNER_SECURITY_INFORMATION,
-    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID, SetKernelObjectSecurity,
-    TOKEN_USER, TokenUser,
+    PSECURITY_DESCRIPTOR, PSID, SECURITY_ATTRIBUTES, TOKEN_USER, TokenUser,
 };
 use windows::Win32::Storage::FileSystem::{
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC, WRITE_OWNER,
+    CREATE_NEW, CreateDirectoryW, CreateFileW, FILE_ATTRIBUTE_NORMAL, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE,
+    READ_CONTROL,
 };
-use windows::core::{PCWSTR, w};
+use windows::core::{HSTRING, PCWSTR, w};
 
 /// The owner and the access control list of an object, as bytes.
 pub(crate) struct Security {
@@ -56,6 +58,15 @@ impl Descriptor {
         }?;
         Ok(descriptor)
     }
+
+    /// The security of something new. The result refers to this descriptor.
+    fn attributes(&self) -> SECURITY_ATTRIBUTES {
+        SECURITY_ATTRIBUTES {
+            nLength: size_of::<SECURITY_ATTRIBUTES>().try_into().unwrap_or_default(),
+            lpSecurityDescriptor: self.0.0,
+            bInheritHandle: false.into(),
+        }
+    }
 }
 
 impl Drop for Descriptor {
@@ -74,23 +85,45 @@ fn open(path: &Path, access: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Lets every process read and execute a file or the files of a folder, and only administrators
-/// change them.
-pub(crate) fn share_programs(path: &Path) -> io::Result<()> {
-    set(path, PROGRAMS)
+/// Creates a folder whose files every process may read and execute, and only administrators may
+/// change.
+pub(crate) fn create_program_folder(path: &Path) -> io::Result<()> {
+    create_folder(path, PROGRAMS)
 }
 
-/// Replaces the owner and the access control list of a file or a folder.
-fn set(path: &Path, text: PCWSTR) -> io::Result<()> {
-    let file = open(path, WRITE_DAC.0 | WRITE_OWNER.0)?;
-    let descriptor = Descriptor::new(text)?;
-    let parts = OWNER_SECURITY_INFORMATION
-        | DACL_SECURITY_INFORMATION
-        | PROTECTED_DACL_SECURITY_INFORMATION;
-    let handle = HANDLE(file.as_raw_handle());
-    // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
-    unsafe { SetKernelObjectSecurity(handle, parts, descriptor.0) }?;
-    Ok(())
+/// Creates a file that every process may read and execute, and only administrators may change.
+pub(crate) fn create_program_file(path: &Path) -> io::Result<File> {
+    create_file(path, PROGRAMS)
+}
+
+/// Creates a folder. It never has other rights, so nobody can open it before they are set.
+fn create_folder(path: &Path, security: PCWSTR) -> io::Result<()> {
+    let descriptor = Descriptor::new(security)?;
+    let attributes = descriptor.attributes();
+    // SAFETY: the path is null-terminated, and the attributes refer to the descriptor.
+    unsafe { CreateDirectoryW(&HSTRING::from(path), Some(&raw const attributes)) }
+        .map_err(|_| io::Error::last_os_error())
+}
+
+/// Creates a file, as [`create_folder`] does, and opens it to write.
+fn create_file(path: &Path, security: PCWSTR) -> io::Result<File> {
+    let descriptor = Descriptor::new(security)?;
+    let attributes = descriptor.attributes();
+    // SAFETY: as above.
+    let created = unsafe {
+        CreateFileW(
+            &HSTRING::from(path),
+            GENERIC_WRITE.0,
+            FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+            Some(&raw const attributes),
+            CREATE_NEW,
+            FILE_ATTRIBUTE_NORMAL,
+            None,
+        )
+    };
+    let handle = created.map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the handle is open, and nothing else owns it.
+    Ok(unsafe { OwnedHandle::from_raw_handle(handle.0) }.into())
 }
 
 /// The security of what is at `path`.
@@ -167,6 +200,8 @@ unsafe fn bytes_of(sid: PSID) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use windows::Win32::Security::Authorization::ConvertSecurityDescriptorToStringSecurityDescriptorW;
     use windows::core::PWSTR;
 
@@ -195,22 +230,53 @@ mod tests {
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{missing}");
     }
 
+    /// The rights that Everyone has to a file or a folder.
+    fn rights_of_everyone(path: &Path) -> u32 {
+        const EVERYONE: [u8; 12] = [1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        let acl = of_entry(path).unwrap().acl.unwrap();
+        let entry = acl.windows(EVERYONE.len()).position(|account| account == EVERYONE);
+        entry.map_or(0, |at| u32::from_le_bytes(*acl[at - 4..].first_chunk().unwrap()))
+    }
+
+    /// Otherwise, Windows would inherit the rights of the folder, and Wine would let everybody read
+    /// and nobody execute.
     #[test]
-    fn everybody_may_read_shared_programs_and_only_administrators_may_change_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let programs = folder.path().join("programs");
-        let file = folder.path().join("programs/a.dll");
-        std::fs::create_dir(&programs).unwrap();
-        std::fs::write(&file, "x").unwrap();
-        for path in [&programs, &file] {
-            set(path, w!("O:BAD:P(A;OICI;FA;;;WD)")).unwrap();
-            assert_eq!(strangers(path), ["Everyone (S-1-1-0)"]);
-            share_programs(path).unwrap();
+    fn files_and_folders_are_created_with_their_rights() {
+        const READ_AND_EXECUTE: u32 = 0x12_00A9;
+        let outer = tempfile::tempdir().unwrap();
+        let private = outer.path().join("private");
+        create_folder(&private, w!("D:P(A;OICI;FA;;;BA)(A;OICI;FA;;;OW)")).unwrap();
+        assert_eq!(rights_of_everyone(&private), 0);
+        let programs = private.join("programs");
+        create_program_folder(&programs).unwrap();
+        let files = [programs.join("a.dll"), private.join("b.dll")];
+        for file in &files {
+            create_program_file(file).unwrap().write_all(b"x").unwrap();
+            assert_eq!(std::fs::read(file).unwrap(), b"x");
+        }
+        for path in [&programs, &files[0], &files[1]] {
+            assert_eq!(rights_of_everyone(path), READ_AND_EXECUTE, "{}", path.display());
             assert_eq!(strangers(path), [""; 0]);
         }
-        assert_eq!(std::fs::read(&file).unwrap(), b"x");
-        std::fs::remove_dir_all(&programs).unwrap();
-        assert_eq!(share_programs(&programs).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn nothing_that_exists_is_taken_over() {
+        let outer = tempfile::tempdir().unwrap();
+        let [folder, file] = ["folder", "file"].map(|name| outer.path().join(name));
+        let missing = outer.path().join("missing").join("a.dll");
+        create_program_folder(&folder).unwrap();
+        create_program_file(&file).unwrap();
+        for path in [&folder, &file] {
+            let errors = [create_program_folder(path).err(), create_program_file(path).err()];
+            for error in errors {
+                assert_eq!(error.unwrap().kind(), io::ErrorKind::AlreadyExists);
+            }
+        }
+        let errors = [create_program_folder(&missing).err(), create_program_file(&missing).err()];
+        for error in errors {
+            assert_eq!(error.unwrap().kind(), io::ErrorKind::NotFound);
+        }
     }
 
     /// What Windows reads in the text: rights of the sandboxes, which Wine does not store in files.

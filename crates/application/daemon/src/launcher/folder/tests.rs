@@ -55,7 +55,8 @@ fn content(folder: &Path, n: usize) -> String {
 
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
-    share: win32::directory_access::share_programs,
+    create_folder: win32::directory_access::create_program_folder,
+    create_file: win32::directory_access::create_program_file,
     check: |path| match win32::directory_access::other_writers(path)?.first() {
         None => Ok(()),
         Some(writer) => Err(io::Error::other(writer.to_string())),
@@ -65,10 +66,15 @@ const RIGHTS: Rights = Rights {
 /// The mode on Unix stands for the access control list of Windows.
 #[cfg(unix)]
 const RIGHTS: Rights = Rights {
-    share: |path| {
-        use std::os::unix::fs::PermissionsExt as _;
+    create_folder: |path| {
+        use std::os::unix::fs::DirBuilderExt as _;
 
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        fs::DirBuilder::new().mode(0o755).create(path)
+    },
+    create_file: |path| {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)
     },
     check: |path| {
         use std::os::unix::fs::PermissionsExt as _;

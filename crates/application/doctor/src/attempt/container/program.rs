@@ -1,7 +1,7 @@
 //! The program that runs in the container.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use command_line::frontends::ctr_mount;
 use devices::LAUNCHER_FILES;
@@ -21,6 +21,9 @@ pub(super) struct Program {
     /// folder that containerd does not see.
     folder: Option<TempDir>,
 }
+
+/// The folder with the copies in a temporary folder, so that it is created with its rights.
+const COPIES: &str = "files";
 
 /// How the result of a program is judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,21 +76,31 @@ impl Program {
     /// The mount that the program needs.
     pub(super) fn flags(&self) -> Vec<String> {
         let Some(folder) = &self.folder else { return Vec::new() };
-        let source = folder.path().display().to_string();
+        let source = folder.path().join(COPIES).display().to_string();
         vec!["--mount".to_owned(), ctr_mount(&source, FOLDER)]
     }
 }
 
-/// A temporary folder with copies of `files`, under these names. Everybody may read it and only
-/// administrators may change it.
+/// A temporary folder with copies of `files`, under these names. Everybody may read them and only
+/// administrators may change them.
 fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
-    #[cfg(windows)]
-    win32::directory_access::share_programs(folder.path())?;
+    let copies = folder.path().join(COPIES);
+    create_folder(&copies)?;
     for (file, name) in files {
-        std::fs::copy(file, folder.path().join(name))?;
+        std::fs::copy(file, copies.join(name))?;
     }
     Ok(folder)
+}
+
+#[cfg(windows)]
+fn create_folder(path: &Path) -> io::Result<()> {
+    win32::directory_access::create_program_folder(path)
+}
+
+#[cfg(not(windows))]
+fn create_folder(path: &Path) -> io::Result<()> {
+    std::fs::create_dir(path)
 }
 
 /// Where the folder is: ordinary users may write to `ProgramData`, and the account of a container
@@ -108,12 +121,13 @@ mod tests {
         std::fs::write(&file, "program").unwrap();
         let folder = copy(&[(file, "copy")]).unwrap();
         assert_eq!(folder.path().parent().unwrap(), parent());
-        let copied = folder.path().join("copy");
+        let copies = folder.path().join(COPIES);
+        let copied = copies.join("copy");
         assert_eq!(std::fs::read_to_string(&copied).unwrap(), "program");
         #[cfg(windows)]
         {
             // Wine stores no owner.
-            for path in [folder.path(), &copied] {
+            for path in [&copies, &copied] {
                 let writers = win32::directory_access::directory_writers(path).unwrap();
                 assert!(writers.iter().all(|writer| writer.is_owner), "{writers:?}");
             }

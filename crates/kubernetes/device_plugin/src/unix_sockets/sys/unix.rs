@@ -1,8 +1,8 @@
 //! The Unix implementation: tokio's own sockets.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
@@ -16,8 +16,9 @@ pub(crate) type Stream = UnixStream;
 /// How many connections can wait for `accept`. The kubelet opens only a few.
 const BACKLOG: u32 = 128;
 
-/// Read and write access for the owner only.
+/// Read and write access for the owner only: to a file, and to a folder.
 const OWNER_ONLY: u32 = 0o600;
+const OWNERS_FOLDER: u32 = 0o700;
 
 pub(crate) fn is_supported() -> bool {
     true
@@ -50,13 +51,29 @@ pub fn is_trusted(path: &Path) -> io::Result<bool> {
 ///
 /// # Errors
 /// Neither root nor the user of this process owns it, or any error of the operating system.
-pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+pub(crate) fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !is_trusted(path)? {
         return Err(owned_by_another(path));
     }
-    let mode = if found.is_dir() { 0o700 } else { OWNER_ONLY };
+    let mode = if found.is_dir() { OWNERS_FOLDER } else { OWNER_ONLY };
     fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Creates a folder that only its owner may use.
+///
+/// # Errors
+/// The folder exists, or any error of the operating system.
+pub(crate) fn create_folder_for_owner(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(OWNERS_FOLDER).create(path)
+}
+
+/// Opens a file to lock it. If it does not exist, it is created for its owner.
+///
+/// # Errors
+/// Any error of the operating system.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(OWNER_ONLY).open(path)
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {

@@ -26,7 +26,10 @@ use tokio::net::TcpStream;
 
 use crate::unix_sockets::socket_file::remove_on_failure;
 
-pub use crate::unix_sockets::access_rights::{is_trusted, restrict_to_owner};
+pub use crate::unix_sockets::access_rights::is_trusted;
+pub(crate) use crate::unix_sockets::access_rights::{
+    create_folder_for_owner, open_lock, restrict_to_owner,
+};
 pub(crate) use file::identity;
 
 pub(crate) type Stream = TcpStream;
