@@ -116,6 +116,7 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
         hardware: true,
         integrated: false,
         detachable: false,
+        indirect_display: false,
         hardware_id: HardwareId { vendor: 0x1002, device: 0x73A1, subsystem: 0, revision: 0 },
         driver_description: "AMD Radeon Pro V620".to_owned(),
         driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),

@@ -179,6 +179,7 @@ fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
         hardware: u.ratio(2, 3)?,
         integrated: u.arbitrary()?,
         detachable: false,
+        indirect_display: u.ratio(1, 16)?,
         hardware_id: HardwareId {
             vendor: *u.choose(&[0x10DE, 0x1002, 0x8086])?,
             ..HardwareId::default()

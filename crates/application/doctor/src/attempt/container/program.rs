@@ -122,12 +122,12 @@ mod tests {
         let folder = copy(&[(file, "copy")]).unwrap();
         assert_eq!(folder.path().parent().unwrap(), parent());
         let copies = folder.path().join(COPIES);
-        let copied = copies.join("copy");
-        assert_eq!(std::fs::read_to_string(&copied).unwrap(), "program");
+        let file = copies.join("copy");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "program");
         #[cfg(windows)]
         {
             // Wine stores no owner.
-            for path in [&copies, &copied] {
+            for path in [&copies, &file] {
                 let writers = win32::directory_access::directory_writers(path).unwrap();
                 assert!(writers.iter().all(|writer| writer.is_owner), "{writers:?}");
             }
