@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::plan::container_contents::{ContainerContents, PlanWarning};
 use crate::plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE};
+use crate::plan::launcher::LauncherProblem;
 use crate::plan::mounts::{MountPlan, resolve};
 use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
 use crate::text::printable::printable;
@@ -117,6 +118,14 @@ pub enum PlanError {
         .0.len(), quoted_list(.0)
     )]
     DifferentClasses(Vec<PnpId>),
+    /// Containers must get `directx-visible`, and this one cannot.
+    #[error("{problem}, and the visibility of {resource} is required")]
+    NoLauncher {
+        /// Why the container does not get it.
+        problem: LauncherProblem,
+        /// The resource.
+        resource: ResourceName,
+    },
     /// A device without a location path where one is needed.
     #[error("device `{0}` has no location path")]
     NoLocationPath(PnpId),
@@ -148,7 +157,8 @@ pub fn plan<'a>(
     let mut warnings = Vec::new();
     let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
-    let ContainerContents { devices, mounts, envs } = request.contents(host, exists, &mut warnings);
+    let ContainerContents { devices, mounts, envs } =
+        request.contents(host, exists, &mut warnings)?;
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
@@ -160,7 +170,7 @@ pub fn contents<'a>(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<ContainerContents, PlanError> {
-    Ok(Request::read(resource, ids)?.contents(host, exists, &mut Vec::new()))
+    Request::read(resource, ids)?.contents(host, exists, &mut Vec::new())
 }
 
 /// How a container on a Windows host gets one device of a driver model.
@@ -240,7 +250,7 @@ impl<'r> Request<'r> {
         host: &HostFacts,
         exists: &dyn Fn(&str) -> bool,
         warnings: &mut Vec<PlanWarning>,
-    ) -> ContainerContents {
+    ) -> Result<ContainerContents, PlanError> {
         let first = self.entries[0];
         let legacy = first.policy.model == DriverModel::Legacy;
         let devices: Vec<_> = self.entries.iter().map(|entry| entry.device.clone()).collect();
@@ -255,17 +265,23 @@ impl<'r> Request<'r> {
             let policy = &first.policy.container;
             let mut contents = dxg::contents(&devices, policy, host, exists, warnings);
             contents.envs.append(&mut envs);
-            return contents;
+            return Ok(contents);
         }
         let mut mounts = resolve(&self.entries, host, exists);
-        if self.resource.visibility == Visibility::Launcher {
+        if self.resource.visibility != Visibility::Off {
             let excluded: Vec<_> =
                 self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
             let omit_wow64 = self.entries.iter().any(|e| e.policy.container.omit_wow64);
             let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, exists);
-            warnings.extend(added.err().map(PlanWarning::NoLauncher));
+            if let Err(problem) = added {
+                if self.resource.visibility == Visibility::Required {
+                    let resource = self.resource.name.clone();
+                    return Err(PlanError::NoLauncher { problem, resource });
+                }
+                warnings.push(PlanWarning::NoLauncher(problem));
+            }
         }
-        ContainerContents { devices, mounts, envs }
+        Ok(ContainerContents { devices, mounts, envs })
     }
 }
 
