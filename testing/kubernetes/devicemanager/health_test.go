@@ -115,7 +115,7 @@ func TestDeviceReturnsWithAnotherLUID(t *testing.T) {
 	}
 	pod := n.mustAdmit(podFor("pod", display, 4))
 	predicted := simulate(t, common, []request{{"pod", display, 4}})
-	mustEqual(t, pod.Name, n.container(pod), *predicted.Pods[0].Container)
+	mustEqual(t, pod.Name, n.container(pod), onThisMachine(*predicted.Pods[0].Container))
 }
 
 func TestLastDeviceIsRemoved(t *testing.T) {

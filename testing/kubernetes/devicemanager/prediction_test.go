@@ -144,5 +144,5 @@ func mustMatchPrediction(t *testing.T, n *node, requested request, predicted pre
 		t.Errorf("%+v: simulate predicts no container for an admitted pod", requested)
 		return
 	}
-	mustEqual(t, requested.name, n.container(pod), *predicted.Container)
+	mustEqual(t, requested.name, n.container(pod), onThisMachine(*predicted.Container))
 }

@@ -125,6 +125,7 @@ func TestChangedConfigurationReachesRunningPods(t *testing.T) {
 
 // TestInvalidValuesAreRefused checks that a mistake in the values is an error that names it.
 func TestInvalidValuesAreRefused(t *testing.T) {
+	const inject = "visibility: {enabled: true, inject: true}\n"
 	for _, invalid := range []struct{ name, values, message string }{
 		{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
 		{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
@@ -143,6 +144,20 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"requirement without injection", "visibility: {enabled: true, require: true}", "visibility.require and visibility.resources need visibility.inject"},
 		{"injection with an unknown configuration", "visibility: {enabled: true, inject: true}\nconfig: {name: x, default: a}",
 			"visibility.inject does not know the resources in the ConfigMap x: list them in visibility.resources"},
+		{"injection with files switched off by a variable", inject + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: 'Off'}]",
+			`env sets WDDM_DEVICE_PLUGIN_VISIBILITY to "Off", and visibility.inject needs required: remove the variable, which the chart sets`},
+		{"injection with files that are not required", inject + "env: [{name: mcdm_device_plugin_visibility, value: launcher}]",
+			`env sets mcdm_device_plugin_visibility to "launcher", and visibility.inject needs required`},
+		{"injection with an empty variable", inject + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: ''}]",
+			`env sets WDDM_DEVICE_PLUGIN_VISIBILITY to "", and visibility.inject needs required`},
+		{"injection with a rule that does not require files", inject + "config: {map: {a: 'resources: [{name: example.com/gpu, visibility: launcher}]'}}",
+			"config.map.a has a rule for example.com/gpu with visibility: launcher, and visibility.inject needs required: remove visibility from the rule"},
+		{"the same in other letters for a shared resource", "config: {map: {a: '{\"Resources\": [{\"Name\": \"example.com/gpu\", \"Visibility\": \"Launcher\"}]}'}}\n" +
+			"visibility: {enabled: true, inject: true, resources: [example.com/gpu.shared]}",
+			"config.map.a has a rule for example.com/gpu with visibility: launcher, and visibility.inject needs required"},
+		{"injection into a resource whose rule has no files", "config: {map: {a: 'resources: [{name: example.com/gpu, visibility: off}]'}}\n" +
+			"visibility: {enabled: true, inject: true, resources: [example.com/gpu]}",
+			"config.map.a has a rule for example.com/gpu with visibility: off, and visibility.inject applies to this resource"},
 		{"invalid name of a resource", "visibility: {resources: ['gpu']}", "at '/visibility/resources/0'"},
 		{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
 		{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
@@ -295,7 +310,7 @@ func TestNotes(t *testing.T) {
 	text = notes("visibility: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
 	text = notes("visibility: {enabled: true, inject: true}")
-	mustContain(text, "except those with the label\ndirectx.microsoft.com/visibility-inject=disabled")
+	mustContain(text, "except those with the label\ndirectx.microsoft.com/visibility-inject=disabled. The devices of a node are unhealthy until it has its files.")
 	text = notes("linux: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")

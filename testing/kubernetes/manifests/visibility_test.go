@@ -83,6 +83,35 @@ func TestVisibilityIsConfigured(t *testing.T) {
 	mustEqual(t, "pools", strings.Join(pools, " "), "a b")
 }
 
+// TestInjectionRequiresTheFiles checks that the devices of a node without directx-visible are unhealthy if the API server changes
+// commands: a container that starts without it could never start.
+func TestInjectionRequiresTheFiles(t *testing.T) {
+	for inject, expected := range map[string]string{"false": "launcher", "true": "required"} {
+		found := mustRender(t, "visibility: {enabled: true, inject: "+inject+"}\npools:\n"+
+			"- {name: a, nodeSelector: {pool: a}}\n- {name: b, nodeSelector: {pool: b}, driverModels: [legacy]}\n"+
+			// A rule for a resource that the policy does not know, and a variable that repeats the chart's.
+			"env: [{name: LEGACY_DEVICE_PLUGIN_VISIBILITY, value: "+expected+"}]\n"+
+			"config: {default: a, map: {a: 'resources: [{name: example.com/own, visibility: off, match: {vendor: amd}}]'}}")
+		for _, daemonSet := range found.daemonSets {
+			if !isPlugin(daemonSet) {
+				continue
+			}
+			values := []string{}
+			for _, variable := range daemonSet.Spec.Template.Spec.Containers[0].Env {
+				if strings.HasSuffix(variable.Name, "_DEVICE_PLUGIN_VISIBILITY") && variable.Name != "LEGACY_DEVICE_PLUGIN_VISIBILITY" {
+					values = append(values, variable.Value)
+				}
+			}
+			for _, value := range values {
+				mustEqual(t, daemonSet.Name, value, expected)
+			}
+			if strings.HasSuffix(daemonSet.Name, "-a") && len(values) != 2 {
+				t.Errorf("%s has the variables %v", daemonSet.Name, values)
+			}
+		}
+	}
+}
+
 // TestOneRegistry checks that one value names the registry of all images.
 func TestOneRegistry(t *testing.T) {
 	const everything = "visibility: {enabled: true}\nlinux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n"

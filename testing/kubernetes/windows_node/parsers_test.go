@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -138,4 +140,37 @@ func TestContainersEqualThePrediction(t *testing.T) {
 			t.Errorf("without %q: %v", from, err)
 		}
 	}
+}
+
+// containerd creates a folder in the place of a file that does not exist, and the pod starts with it.
+func TestFilesOfThePredictionMustExist(t *testing.T) {
+	n := newNode(t)
+	driver := filepath.Join(n.folder, "driver.dll")
+	visible := n.onDrive("visible")
+	const name = "directx-visible.exe"
+	write(t, filepath.Join(n.programs, name), "of this version")
+	predict := func() {
+		n.wanted = make([]containerOptions, 1)
+		text := `{"mounts": [{"hostPath": "driver"}, {"hostPath": "launcher"}]}`
+		must(t, json.Unmarshal([]byte(text), &n.wanted[0]))
+		n.wanted[0].Mounts[0].HostPath, n.wanted[0].Mounts[1].HostPath = driver, visible+simulated+name
+	}
+	for _, folder := range []string{driver, filepath.Join(visible, "1"), filepath.Join(visible, "2", name)} {
+		must(t, os.MkdirAll(folder, 0o755))
+	}
+	predict()
+	mustFail(t, n.mustHaveFiles(), "a file that containers will get is missing")
+	must(t, os.Remove(driver))
+	write(t, driver, "")
+	write(t, filepath.Join(visible, "1", name), "of another version")
+	mustFail(t, n.mustHaveFiles(), "the plugin has not provided directx-visible")
+	provided := filepath.Join(visible, "2", name)
+	must(t, os.Remove(provided))
+	write(t, provided, "of this version")
+	must(t, n.mustHaveFiles())
+	if found := n.wanted[0].Mounts[1].HostPath; found != provided {
+		t.Errorf("the prediction has %s", found)
+	}
+	must(t, os.Remove(provided))
+	mustFail(t, n.mustHaveFiles(), "a file that containers will get is missing")
 }

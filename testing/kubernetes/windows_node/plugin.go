@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +16,22 @@ import (
 // display is the resource of GPUs.
 const display = "directx.microsoft.com/display"
 
-// configuration makes the plugin mount files on every version of Windows, and directx-visible.
-const configuration = "runtimeMounts: always\nvisibility: launcher\n"
+// withoutLauncher makes the plugin mount files on every version of Windows, and withLauncher also directx-visible, which only
+// Windows and no image of the plugin has.
+const (
+	withoutLauncher = "runtimeMounts: always\n"
+	withLauncher    = withoutLauncher + "visibility: required\n"
+)
+
+func (n *node) configuration() string {
+	if n.os == "windows" {
+		return withLauncher
+	}
+	return withoutLauncher
+}
+
+// simulated is the folder that `simulate` makes up for directx-visible.
+const simulated = `\simulated\`
 
 // containerOptions is what a container gets for its devices, as `simulate` predicts it.
 type containerOptions struct {
@@ -51,7 +66,7 @@ func (n *node) describeHost(ctx context.Context) ([]string, error) {
 		if _, err := n.run(ctx, "plugin", "record", "--output", n.inventory()); err != nil {
 			return nil, err
 		}
-		return n.predict(ctx)
+		return n.predict(ctx, n.configuration())
 	}
 	folder, file, err := driverFile(n.onDrive("Windows", "System32", "DriverStore", "FileRepository"))
 	if err != nil {
@@ -60,11 +75,11 @@ func (n *node) describeHost(ctx context.Context) ([]string, error) {
 	if err := writeJSON(n.inventory(), madeUpInventory(folder, file)); err != nil {
 		return nil, err
 	}
-	return n.predict(ctx)
+	return n.predict(ctx, n.configuration())
 }
 
 // predict asks what containers get that request a device.
-func (n *node) predict(ctx context.Context) ([]string, error) {
+func (n *node) predict(ctx context.Context, configuration string) ([]string, error) {
 	if err := os.WriteFile(n.configurationFile(), []byte(configuration), 0o644); err != nil {
 		return nil, err
 	}
@@ -145,7 +160,52 @@ func (n *node) register(ctx context.Context) ([]string, error) {
 	if n.plugin, err = n.startDaemon("plugin", n.serveArguments()...); err != nil {
 		return nil, err
 	}
-	return nil, n.awaitReady(ctx)
+	if err := n.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	return nil, n.mustHaveFiles()
+}
+
+// mustHaveFiles fails unless every file that a container will get exists: containerd creates a folder in the place of one that
+// does not. The prediction then names the folder with directx-visible.
+func (n *node) mustHaveFiles() error {
+	if n.os != "windows" {
+		return nil
+	}
+	for _, wanted := range n.wanted {
+		for i := range wanted.Mounts {
+			path := &wanted.Mounts[i].HostPath
+			if err := n.findProvided(path); err != nil {
+				return err
+			}
+			if file, err := os.Stat(*path); err != nil || !file.Mode().IsRegular() {
+				return &problem{"a file that containers will get is missing", "read plugin.log", fmt.Errorf("%s: %v", *path, err)}
+			}
+		}
+	}
+	return nil
+}
+
+// findProvided replaces the path of a file of directx-visible that `simulate` makes up by that of the file which the plugin has
+// written.
+func (n *node) findProvided(path *string) error {
+	root, name, found := strings.Cut(*path, simulated)
+	if !found {
+		return nil
+	}
+	wanted, err := os.ReadFile(filepath.Join(n.programs, name))
+	if err != nil {
+		return &problem{name + " is missing", "name the folder of the programs with --programs", err}
+	}
+	folders, err := os.ReadDir(root)
+	for _, folder := range folders {
+		file := filepath.Join(root, folder.Name(), name)
+		if content, err := os.ReadFile(file); err == nil && bytes.Equal(content, wanted) {
+			*path = file
+			return nil
+		}
+	}
+	return &problem{"the plugin has not provided directx-visible", "read plugin.log", fmt.Errorf("%s in %s: %v", name, root, err)}
 }
 
 func (n *node) awaitReady(ctx context.Context) error {

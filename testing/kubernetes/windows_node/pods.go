@@ -139,11 +139,14 @@ func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := n.predict(ctx, withoutLauncher); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(n.configMap(), 0o755); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"wddm.yaml", "mcdm.yaml"} {
-		if err := os.WriteFile(filepath.Join(n.configMap(), name), []byte(configuration), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(n.configMap(), name), []byte(withoutLauncher), 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func TestKubeletWithoutAPIServer(t *testing.T) {
 		}
 	}()
 	must(t, writeJSON(n.inventory(), madeUpInventory(`C:\Windows\System32\DriverStore\FileRepository\test.inf_amd64_1`, "test.dll")))
-	_, err := n.predict(ctx)
+	_, err := n.predict(ctx, n.configuration())
 	must(t, err)
 	_, err = n.startKubelet(ctx)
 	must(t, err)

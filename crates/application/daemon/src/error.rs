@@ -69,6 +69,15 @@ pub enum LauncherError {
     /// None of the folders has its files. The text says for each of them why.
     #[error("{0}")]
     Missing(String),
+    /// The containers that this machine starts are not those of Windows.
+    #[error("this machine does not run Windows")]
+    NotWindows,
+    /// The files were removed after they were provided.
+    #[error("its files were removed from {0}")]
+    Removed(String),
+    /// A file of Windows' own System32 would be hidden.
+    #[error("{} exists on the host", .0.display())]
+    OnHost(PathBuf),
     /// A file or folder cannot be used.
     #[error("{what} {}", path.display())]
     File {
@@ -91,9 +100,21 @@ impl LauncherError {
                  directx-visible-filter.dll to %ProgramFiles%\\directx-visible; or copy them there \
                  or beside the plugin, or set visibility: off"
             }
+            LauncherError::NotWindows => {
+                "run the plugin on Windows, or set visibility: off; `simulate` shows what containers \
+                 get there"
+            }
+            LauncherError::Removed(_) => {
+                "look for an antivirus program that removes them; the plugin writes them again, and \
+                 uses them if they still exist after ten seconds"
+            }
+            LauncherError::OnHost(_) => {
+                "remove this file, which may also be in System32 of containers"
+            }
             LauncherError::File { .. } => {
-                "remove the folder if it is a link or others may change it, and look for an \
-                 antivirus program that locks the file; the plugin tries again every ten seconds"
+                "remove the folder if it is a link, is in the place of a file or can be changed by \
+                 others, and look for an antivirus program that locks the file; the plugin tries \
+                 again every ten seconds"
             }
         }
     }

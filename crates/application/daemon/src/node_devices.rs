@@ -198,7 +198,11 @@ impl NodeDevices {
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
-            () = reached(self.launcher.retry_at) => self.update_launcher(),
+            () = reached(self.launcher.check_at) => {
+                if self.launcher.needs_update() {
+                    self.update_launcher();
+                }
+            }
             config = self.configuration.next() => {
                 if let Some(config) = config? {
                     self.apply_configuration(config);
@@ -239,7 +243,8 @@ impl NodeDevices {
             None => Cordons::default(),
         };
         self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
-        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
+        self.snapshot.host.launcher =
+            self.launcher.update(&self.catalog, self.snapshot.host.platform);
         if self.published.pending().is_some() {
             return self.publish_first();
         }
@@ -270,7 +275,8 @@ impl NodeDevices {
 
     /// Provides `directx-visible` again. Containers get it only if that succeeds.
     fn update_launcher(&mut self) {
-        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
+        self.snapshot.host.launcher =
+            self.launcher.update(&self.catalog, self.snapshot.host.platform);
         self.advance();
     }
 
@@ -278,7 +284,7 @@ impl NodeDevices {
     fn apply_configuration(&mut self, config: Config) {
         let catalog = Catalog::new(config.policy.clone());
         // The files exist before a container can get them.
-        self.snapshot.host.launcher_folder = self.launcher.update(&catalog);
+        self.snapshot.host.launcher = self.launcher.update(&catalog, self.snapshot.host.platform);
         match self.reconfigure(catalog) {
             Ok(()) => self.configuration.applied(config),
             Err(error) => {

@@ -81,7 +81,7 @@ impl Daemon {
         let reloads = reload.status();
         let sources = NodeSources {
             holders: DeviceHolders::new(ask_kubelet(Arc::clone(&pods))),
-            launcher: NodeLauncher::of(kind),
+            launcher: NodeLauncher::of_this_machine(),
             provides_cdi: true,
             ..NodeSources::start(host, reload)?
         };

@@ -19,7 +19,7 @@ use command_line::HostError;
 use config::{Config, ConfigError};
 use daemon::answering_daemons::{Answers, NodeState};
 use daemon::{DaemonError, cordon_file, event_loop};
-use devices::{Cordons, DXG_FOLDERS, HostFacts, HostSnapshot, Platform};
+use devices::{Cordons, DXG_FOLDERS, HostFacts, HostSnapshot, LauncherFiles, Platform};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -58,6 +58,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     };
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
+    snapshot.host.launcher = launcher(&missing_launcher_files);
     let missing_folders = missing_folders(&snapshot.host);
     let configuration = request.configuration();
     let path = request.directory(configuration.as_ref().ok());
@@ -131,6 +132,12 @@ fn missing_launcher_files() -> Vec<&'static str> {
     missing.min_by_key(Vec::len).unwrap_or_default()
 }
 
+/// The files of `directx-visible` as a plugin on this node would provide them. If it cannot write
+/// them, it reports that itself.
+fn launcher(missing: &[&'static str]) -> LauncherFiles {
+    if missing.is_empty() { LauncherFiles::Simulated } else { LauncherFiles::NotProvided }
+}
+
 /// The folders with libraries that a plugin on this Linux machine would mount and that do not exist.
 fn missing_folders(host: &HostFacts) -> Vec<&'static str> {
     if !host.is_this_machine || host.platform != Platform::LinuxDxg {
@@ -143,6 +150,12 @@ fn missing_folders(host: &HostFacts) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::evaluate::tests::healthy;
+
+    #[test]
+    fn files_of_directx_visible_that_are_missing_are_not_provided() {
+        assert_eq!(launcher(&[]), LauncherFiles::Simulated);
+        assert_eq!(launcher(&["directx-visible.exe"]), LauncherFiles::NotProvided);
+    }
 
     #[test]
     fn a_plugin_that_runs_reports_itself_that_it_does_not_know_the_cordons() {

@@ -1,7 +1,7 @@
 //! Checks that every use of a resource name has the same settings, and that no two resources have
 //! the same variable in a container.
 
-use devices::{ResourceSpec, Visibility, visible_devices_variable};
+use devices::{LAUNCHER_FILES, ResourceSpec, Visibility, visible_devices_variable};
 
 use crate::policy::ModelSettings;
 use crate::rules::FileRule;
@@ -19,9 +19,10 @@ struct Use {
 }
 
 /// Refuses a resource name that two driver models or rules configure differently, two names for
-/// which containers get the same variable, and `visibility: launcher` without variables.
+/// which containers get the same variable, and `visibility` with settings that rule it out.
 pub(crate) fn check(models: &[ModelSettings]) -> Result<(), ConfigError> {
     models.iter().try_for_each(check_variables)?;
+    models.iter().try_for_each(check_required_files)?;
     let uses: Vec<Use> = models.iter().flat_map(uses_of).collect();
     for (n, this) in uses.iter().enumerate() {
         for other in &uses[..n] {
@@ -102,19 +103,47 @@ fn same_variable(first: &Use, second: &Use) -> ConfigError {
 
 /// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
 fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
-    let container = &settings.policy.container;
-    if !container.omit_environment_hints {
+    if !settings.policy.container.omit_environment_hints {
         return Ok(());
     }
-    let is_launcher = |r: &&FileRule| r.rule.visibility == Some(Visibility::Launcher);
-    let place = if container.visibility == Visibility::Launcher {
-        settings.visibility_place.as_ref()
-    } else if let Some(rule) = settings.rules.iter().find(is_launcher) {
-        Some(&rule.place)
-    } else {
+    let Some(place) = place_of(settings, |visibility| visibility != Visibility::Off) else {
         return Ok(());
     };
     let what = "directx-visible needs the variables that environmentHints: false omits";
     let hint = "remove environmentHints: false, or set visibility: off";
     Err(ConfigError::at(place, what.to_owned(), hint))
+}
+
+/// Refuses `visibility: required` where the configuration itself keeps `directx-visible` out of
+/// containers, so that no container could ever start.
+fn check_required_files(settings: &ModelSettings) -> Result<(), ConfigError> {
+    let container = &settings.policy.container;
+    let Some(place) = place_of(settings, |visibility| visibility == Visibility::Required) else {
+        return Ok(());
+    };
+    // Without the third file, only 32-bit programs are not filtered.
+    let is_needed =
+        |name: &str| LAUNCHER_FILES[..2].iter().any(|file| file.eq_ignore_ascii_case(name));
+    let excluded = container.exclude_mounts.iter().map(|name| ("excludeMounts", name.to_string()));
+    let additional = container.additional.values().flatten();
+    let additional = additional.map(|file| ("additionalMounts", file.destination.to_string()));
+    let mut names = excluded.chain(additional);
+    let Some((key, name)) = names.find(|(_, name)| is_needed(name)) else { return Ok(()) };
+    let what = format!("directx-visible is required, and {key} keeps `{name}` out of containers");
+    let hint = "remove the name there, or set visibility: launcher or off";
+    Err(ConfigError::at(place, what, hint))
+}
+
+/// Where the visibility of a driver model or of one of its rules is set, if it is one of these.
+/// The inner `None` means that it is not in a file.
+#[expect(clippy::option_option, reason = "not set, set, or set in a file")]
+fn place_of(
+    settings: &ModelSettings,
+    is_one: impl Fn(Visibility) -> bool,
+) -> Option<Option<&Place>> {
+    if is_one(settings.policy.container.visibility) {
+        return Some(settings.visibility_place.as_ref());
+    }
+    let rule = settings.rules.iter().find(|rule| rule.rule.visibility.is_some_and(&is_one))?;
+    Some(Some(&rule.place))
 }

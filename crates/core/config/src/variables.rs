@@ -64,8 +64,10 @@ impl Variables<'_> {
             runtime_mounts: skip
                 .filter(|Switch(skip)| *skip)
                 .map(|_| Parsed(Choice(RuntimeMounts::Never))),
-            visibility: self
-                .read("VISIBILITY", "write off or launcher, or leave the variable unset")?,
+            visibility: self.read(
+                "VISIBILITY",
+                "write off, launcher or required, or leave the variable unset",
+            )?,
             resource_name: self.read(RESOURCE_NAME, RESOURCE_NAME_HINT)?,
             ..SetValues::default()
         })

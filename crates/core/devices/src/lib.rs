@@ -23,7 +23,7 @@ pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use plan::container_contents::{ContainerContents, PlanWarning};
 pub use plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, dxg_driver_folder};
 pub use plan::environment_hints::visible_devices_variable;
-pub use plan::launcher::{LAUNCHER_FILES, LauncherProblem, launcher_root};
+pub use plan::launcher::{LAUNCHER_FILES, LauncherFiles, LauncherProblem, launcher_root};
 pub use plan::mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, LeftOut, MountCandidate, MountOrigin, MountOutcome,
     MountPlan, NOT_APPLIED_HINT, NoMountsReason,

@@ -16,8 +16,8 @@ use crate::select::selection::{Rejection, check_scope, select, supported};
 use crate::text::case_folding::fold_case;
 use crate::{
     Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
-    HostSnapshot, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName, ResourceRule,
-    Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
+    HostSnapshot, LauncherFiles, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName,
+    ResourceRule, Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -148,7 +148,7 @@ impl Catalog {
     /// Whether the containers of a resource get `directx-visible`.
     #[must_use]
     pub fn mounts_launcher(&self) -> bool {
-        self.resources.iter().any(|spec| spec.visibility == Visibility::Launcher)
+        self.resources.iter().any(|spec| spec.visibility != Visibility::Off)
     }
 
     /// Assigns every device of `snapshot` to its resource.
@@ -177,7 +177,10 @@ impl Catalog {
                 return Err(Rejection::from(SkipReason::ComputeOnlyOnLinux));
             }
             matched.extend(rule.map(|rule| &policy.rules[rule]));
-            let health = health(&device, policy, &cordons, snapshot);
+            let mut health = health(&device, policy, &cordons, snapshot);
+            if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
+                health = Health::Unhealthy(UnhealthyReason::NoLauncher);
+            }
             Ok((resource, Device { health, ..device }, policy.clone()))
         });
         let mut resources: Vec<ResourceOffer> = self
@@ -320,6 +323,16 @@ fn health(
             Health::Unhealthy(UnhealthyReason::CordonsUnknown)
         }
         _ => device.health,
+    }
+}
+
+impl ResourceSpec {
+    /// Whether containers must get `directx-visible` and the host does not provide it. Containers of
+    /// a Linux host never get it.
+    fn waits_for_launcher(&self, host: &HostFacts) -> bool {
+        self.visibility == Visibility::Required
+            && host.platform == Platform::Windows
+            && host.launcher == LauncherFiles::NotProvided
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::plan::container_contents::{ContainerContents, PlanWarning};
 use crate::plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE};
+use crate::plan::launcher::LauncherProblem;
 use crate::plan::mounts::{MountPlan, resolve};
 use crate::plan::source_patterns::Disk;
 use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
@@ -119,6 +120,14 @@ pub enum PlanError {
         .0.len(), quoted_list(.0)
     )]
     DifferentClasses(Vec<PnpId>),
+    /// Containers must get `directx-visible`, and this one cannot.
+    #[error("{problem}, and the visibility of {resource} is required")]
+    NoLauncher {
+        /// Why the container does not get it.
+        problem: LauncherProblem,
+        /// The resource.
+        resource: ResourceName,
+    },
     /// A device without a location path where one is needed.
     #[error("device `{0}` has no location path")]
     NoLocationPath(PnpId),
@@ -161,7 +170,8 @@ pub fn plan_on_disk<'a>(
     let mut warnings = Vec::new();
     let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
-    let ContainerContents { devices, mounts, envs } = request.contents(host, disk, &mut warnings);
+    let ContainerContents { devices, mounts, envs } =
+        request.contents(host, disk, &mut warnings)?;
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
@@ -173,8 +183,7 @@ pub fn contents<'a>(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<ContainerContents, PlanError> {
-    let disk = without_folders(exists);
-    Ok(Request::read(resource, ids)?.contents(host, disk, &mut Vec::new()))
+    Request::read(resource, ids)?.contents(host, without_folders(exists), &mut Vec::new())
 }
 
 fn without_folders(exists: &dyn Fn(&str) -> bool) -> Disk<'_> {
@@ -258,7 +267,7 @@ impl<'r> Request<'r> {
         host: &HostFacts,
         disk: Disk<'_>,
         warnings: &mut Vec<PlanWarning>,
-    ) -> ContainerContents {
+    ) -> Result<ContainerContents, PlanError> {
         let first = self.entries[0];
         let legacy = first.policy.model == DriverModel::Legacy;
         let devices: Vec<_> = self.entries.iter().map(|entry| entry.device.clone()).collect();
@@ -273,17 +282,23 @@ impl<'r> Request<'r> {
             let policy = &first.policy.container;
             let mut contents = dxg::contents(&devices, policy, host, disk.exists, warnings);
             contents.envs.append(&mut envs);
-            return contents;
+            return Ok(contents);
         }
         let mut mounts = resolve(&self.entries, host, disk);
-        if self.resource.visibility == Visibility::Launcher {
+        if self.resource.visibility != Visibility::Off {
             let excluded: Vec<_> =
                 self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
             let omit_wow64 = self.entries.iter().any(|e| e.policy.container.omit_wow64);
             let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, disk.exists);
-            warnings.extend(added.err().map(PlanWarning::NoLauncher));
+            if let Err(problem) = added {
+                if self.resource.visibility == Visibility::Required {
+                    let resource = self.resource.name.clone();
+                    return Err(PlanError::NoLauncher { problem, resource });
+                }
+                warnings.push(PlanWarning::NoLauncher(problem));
+            }
         }
-        ContainerContents { devices, mounts, envs }
+        Ok(ContainerContents { devices, mounts, envs })
     }
 }
 

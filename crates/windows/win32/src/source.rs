@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
-    StepCallback, Wow64,
+    AdapterSource, ChangeCallback, HostFacts, HostSnapshot, LauncherFiles, Platform, ReadStep,
+    SourceError, StepCallback, Wow64,
 };
 use windows_report::assembly;
 
@@ -206,7 +206,7 @@ pub fn constant_host_facts() -> HostFacts {
             inside_container: is_inside_container(),
             system_root: version::system_root().parse().unwrap_or_default(),
             is_this_machine: true,
-            launcher_folder: None,
+            launcher: LauncherFiles::NotProvided,
         }
     });
     facts.clone()

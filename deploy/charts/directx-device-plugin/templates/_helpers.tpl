@@ -69,6 +69,23 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- printf "%s-visible" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
 {{- end -}}
 
+{{/* The rules in the text of a configuration, with keys in lower case, as a list in JSON. The keys are case-insensitive. */}}
+{{- define "directx-device-plugin.rules" -}}
+{{- $rules := list -}}
+{{- range $key, $value := fromYaml . -}}
+{{- if eq (lower $key) "resources" -}}
+{{- range $rule := $value -}}
+{{- $keys := dict -}}
+{{- range $key, $value := $rule -}}
+{{- $_ := set $keys (lower $key) $value -}}
+{{- end -}}
+{{- $rules = append $rules $keys -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $rules | toJson -}}
+{{- end -}}
+
 {{/* The names of the resources whose containers get directx-visible, as a list in JSON. */}}
 {{- define "directx-device-plugin.visibleResources" -}}
 {{- $names := .Values.visibility.resources -}}
@@ -85,20 +102,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 {{- end -}}
 {{- range $text := .Values.config.map -}}
-{{- /* The keys are case-insensitive. A rule may switch directx-visible off. */}}
 {{- range $key, $value := fromYaml $text -}}
 {{- if eq (lower $key) "resourcename" -}}
 {{- $names = append $names $value -}}
-{{- else if eq (lower $key) "resources" -}}
-{{- range $rule := $value -}}
-{{- $keys := dict -}}
-{{- range $key, $value := $rule -}}
-{{- $_ := set $keys (lower $key) $value -}}
-{{- end -}}
-{{- if not (has (toString $keys.visibility) (list "false" "off")) -}}
-{{- $names = append $names $keys.name -}}
 {{- end -}}
 {{- end -}}
+{{- /* A rule may switch directx-visible off. */}}
+{{- range $rule := include "directx-device-plugin.rules" $text | fromJsonArray -}}
+{{- if not (has (toString $rule.visibility | lower) (list "false" "off")) -}}
+{{- $names = append $names $rule.name -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,8 +1,12 @@
 //! How the daemon reads its host: this host, or an inventory file.
 
+#[cfg(any(windows, test))]
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use command_line::HostError;
+#[cfg(any(windows, test))]
+use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError, StoreFiles};
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
@@ -38,6 +42,8 @@ impl HostAccess {
         };
         if inventory.is_some() {
             let source = command_line::open_host(inventory)?;
+            #[cfg(windows)]
+            let source: Box<dyn AdapterSource> = Box::new(FilesOnDisk(source));
             (host.kind, host.open) = (HostKind::Inventory, Box::new(|| Ok(source)));
             return Ok(host);
         }
@@ -47,5 +53,57 @@ impl HostAccess {
             host.read_resets = Some(std::sync::Arc::new(win32::read_resets));
         }
         Ok(host)
+    }
+}
+
+/// An inventory whose driver files must be on the disk of this machine: in the place of a file that
+/// does not exist, containerd creates a folder on the machine.
+#[cfg(any(windows, test))]
+struct FilesOnDisk(Box<dyn AdapterSource>);
+
+#[cfg(any(windows, test))]
+impl AdapterSource for FilesOnDisk {
+    fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
+        let mut snapshot = self.0.snapshot()?;
+        let stores =
+            snapshot.adapters.iter_mut().filter_map(|adapter| adapter.driver_store.as_mut());
+        for store in stores {
+            // A folder without files makes its device unhealthy, which the disk must not change.
+            if store.files != StoreFiles::Listed(BTreeSet::new()) {
+                store.files = StoreFiles::OnDisk;
+            }
+        }
+        Ok(snapshot)
+    }
+
+    fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
+        self.0.watch(on_change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use devices::{Catalog, DeviceSet, Moment, plan};
+
+    use super::*;
+    use crate::configuration;
+
+    #[test]
+    fn containers_of_a_made_up_host_get_only_driver_files_of_this_machine() {
+        let inventory = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../fixtures/inventories/aws-t4-two.yaml");
+        let source = command_line::open_host(Some(&inventory)).unwrap();
+        let snapshot = FilesOnDisk(source).snapshot().unwrap();
+        let policy = configuration::load(&config::Flags::default()).unwrap().policy;
+        let set = DeviceSet::next(None, Catalog::new(policy).offer(&snapshot), Moment::default());
+        let display = &set.resources[0];
+        let id = display.replicas().next().unwrap().id.to_string();
+        let mounted = |exists: &dyn Fn(&str) -> bool| {
+            let plan = plan(display, [id.as_str()], &set.host, exists).unwrap();
+            plan.mounts.into_mounted().map(|file| file.host_path).collect::<Vec<_>>()
+        };
+        assert!(mounted(&|_| false).is_empty());
+        let only = |path: &str| path.ends_with("\\nvcuda_loader64.dll");
+        assert_eq!(mounted(&only).len(), 1, "{:?}", mounted(&|_| true));
     }
 }

@@ -84,6 +84,7 @@ impl LauncherFolder {
 
     /// Writes a file, unless it is equal. Nobody sees a part of it.
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        remove_placeholder(path)?;
         if (self.rights.check)(path).is_ok() && fs::read(path)? == content {
             return Ok(());
         }
@@ -97,6 +98,18 @@ impl LauncherFolder {
         }
         Ok(new.persist(path)?)
     }
+}
+
+/// Removes an empty folder in the place of a file. containerd creates such a folder when it starts a
+/// container whose file no longer exists.
+fn remove_placeholder(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    fs::remove_dir(path).map_err(|error| match error.kind() {
+        ErrorKind::DirectoryNotEmpty => io::Error::other("it is a folder that is not empty"),
+        _ => error,
+    })
 }
 
 /// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are
@@ -127,6 +140,13 @@ fn read_files(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, LauncherErr
 pub fn root_of_this_host() -> PathBuf {
     let root = std::env::var("SystemRoot").ok().and_then(|root| root.parse().ok());
     PathBuf::from(devices::launcher_root(&root.unwrap_or_default()))
+}
+
+/// System32 of this host.
+#[cfg(windows)]
+pub(crate) fn system32() -> PathBuf {
+    let root = std::env::var("SystemRoot").unwrap_or_else(|_| r"C:\Windows".to_owned());
+    Path::new(&root).join("System32")
 }
 
 /// Removes the folders of all contents, and says whether there were any.

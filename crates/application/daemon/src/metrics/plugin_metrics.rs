@@ -17,7 +17,7 @@ const ALLOCATE_BOUNDS: [f64; 11] =
 const DISCOVERY_BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
 /// The values of the label `reason` of refusals in metrics.
-pub const REFUSAL_REASONS: [&str; 11] = [
+pub const REFUSAL_REASONS: [&str; 12] = [
     "no_devices",
     "malformed_id",
     "replica_out_of_range",
@@ -27,6 +27,7 @@ pub const REFUSAL_REASONS: [&str; 11] = [
     "several_devices",
     "no_device_class",
     "different_classes",
+    "no_launcher",
     "no_location_path",
     "no_cdi_specification",
 ];

@@ -247,6 +247,7 @@ fn refusal(error: &PlanError) -> (Code, &'static str) {
         PlanError::SeveralDevices(_) => (FailedPrecondition, "several_devices"),
         PlanError::NoDeviceClass { .. } => (FailedPrecondition, "no_device_class"),
         PlanError::DifferentClasses(_) => (FailedPrecondition, "different_classes"),
+        PlanError::NoLauncher { .. } => (FailedPrecondition, "no_launcher"),
         PlanError::NoLocationPath(_) => (FailedPrecondition, "no_location_path"),
     }
 }

@@ -98,7 +98,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
         count.fetch_add(1, Ordering::Relaxed);
         Err(LauncherError::Missing("no space".to_owned()))
     };
-    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
+    devices.launcher = NodeLauncher::new(Box::new(provide));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_report();
@@ -107,8 +107,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     let [notice] = notices_now.as_slice() else { panic!("{notices_now:?}") };
     let problem = "directx-visible is not mounted: no space; hint: set visibility.enabled";
     assert!(notice.starts_with(problem), "{notice}");
-    // The host of this test is an inventory, where the files are not looked for.
-    assert!(mounts(&devices).contains(&launcher));
+    assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(config_of("visibility: off"));
     devices.serve_report();
     assert!(notices(&devices).is_empty() && !mounts(&devices).contains(&launcher));
@@ -136,7 +135,7 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
         }
         Ok(folder.clone())
     };
-    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
+    devices.launcher = NodeLauncher::new(Box::new(provide));
     for is_damaged in [false, true, false] {
         has_problem.store(is_damaged, Ordering::Relaxed);
         devices.update_launcher();
@@ -148,6 +147,71 @@ async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
     let read = Read { cause: Cause::Safety, result, duration: Duration::ZERO };
     devices.apply_read(read).unwrap();
     assert!(!mounts(&devices).contains(&launcher));
+}
+
+/// A container that is created without the files could never start: its command needs them, and the
+/// kubelet gives it the first answer again.
+#[tokio::test(start_paused = true)]
+async fn required_files_that_come_late_or_disappear_make_the_devices_unhealthy() {
+    let launcher = r"C:\Windows\System32\directx-visible.exe".to_owned();
+    let files = tempfile::tempdir().unwrap();
+    let folder = files.path().join("content").display().to_string();
+    if cfg!(windows) {
+        std::fs::create_dir(&folder).unwrap();
+    }
+    let program = format!("{folder}\\directx-visible.exe");
+    let exist = Arc::new(AtomicBool::new(false));
+    let appeared = Arc::clone(&exist);
+    let provide = move || {
+        if !appeared.load(Ordering::Relaxed) {
+            return Err(LauncherError::Missing("not there".to_owned()));
+        }
+        for name in devices::LAUNCHER_FILES {
+            std::fs::write(format!("{folder}\\{name}"), "").unwrap();
+        }
+        Ok(folder.clone())
+    };
+    let (_send, reads) = mpsc::unbounded_channel();
+    let sources = NodeSources { reads, ..NodeSources::none() };
+    let mut devices = NodeDevices::new(catalog_of(""), sources);
+    let result = Ok(node("").snapshot);
+    devices.apply_read(Read { cause: Cause::Start, result, duration: Duration::ZERO }).unwrap();
+    devices.launcher = NodeLauncher::new(Box::new(provide));
+    devices.apply_configuration(config_of("visibility: required"));
+    let id = devices.set().resources[0].replicas().next().unwrap().id.to_string();
+    let refusal = |devices: &NodeDevices| {
+        let refusal = allocate(&*resources(devices)[0], std::slice::from_ref(&id)).unwrap_err();
+        refusal.message().to_owned()
+    };
+    assert_eq!(reasons(&devices), ["Unhealthy(NoLauncher)"; 2]);
+    let message = refusal(&devices);
+    assert!(message.contains("unhealthy device: waits for directx-visible"), "{message}");
+
+    exist.store(true, Ordering::Relaxed);
+    devices.follow_next().await.unwrap();
+    assert_eq!(reasons(&devices), ["Healthy"; 2]);
+    assert!(mounts(&devices).contains(&launcher));
+
+    // Before the files are looked for again, only the allocation notices.
+    std::fs::remove_file(&program).unwrap();
+    let message = refusal(&devices);
+    assert!(message.contains("directx-visible.exe does not exist"), "{message}");
+    let before = tokio::time::Instant::now();
+    devices.follow_next().await.unwrap();
+    assert!(before.elapsed() <= crate::launcher::INTERVAL, "{:?}", before.elapsed());
+    assert_eq!(reasons(&devices), ["Unhealthy(NoLauncher)"; 2]);
+    let message = refusal(&devices);
+    assert!(message.contains("waits for directx-visible"), "{message}");
+    devices.serve_report();
+    assert!(
+        notices(&devices)[0].contains("its files were removed from"),
+        "{:?}",
+        notices(&devices)
+    );
+
+    devices.follow_next().await.unwrap();
+    assert_eq!(reasons(&devices), ["Healthy"; 2]);
+    assert!(mounts(&devices).contains(&launcher));
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl NodeSources {
             reset_reader: ResetReader::new(None),
             cordons: None,
             holders: DeviceHolders::unknown(),
-            launcher: NodeLauncher::new(None),
+            launcher: NodeLauncher::simulated(),
             provides_cdi: false,
             configuration: ConfigReload::none(),
         }

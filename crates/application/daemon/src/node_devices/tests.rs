@@ -196,7 +196,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         let error = || LauncherError::Missing("not there".to_owned());
         exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(error)
     };
-    devices.launcher = NodeLauncher::new(Some(Box::new(provide)));
+    devices.launcher = NodeLauncher::new(Box::new(provide));
     devices.apply_configuration(config_of("visibility: launcher"));
     devices.serve_report();
     let mut served = devices.served();
@@ -204,7 +204,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     assert!(!notices(&served.borrow()).is_empty());
     appeared.store(true, Ordering::Relaxed);
     let provided = served.wait_for(|served| notices(served).is_empty());
-    tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
+    tokio::time::timeout(LIMIT.max(3 * launcher::INTERVAL), provided).await.unwrap().unwrap();
     running.abort();
 }
 

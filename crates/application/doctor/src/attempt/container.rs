@@ -9,14 +9,15 @@ mod visibility;
 
 use std::collections::BTreeSet;
 use std::process::Output;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use config::{Config, ConfigError};
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ReplicaId, ResourceDevices,
-    ResourceOrigin,
+    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, Policy, ReplicaId,
+    ResourceDevices, ResourceOrigin, ResourceRule, Visibility,
 };
 
 use self::ctr::Ctr;
@@ -54,7 +55,7 @@ pub(super) async fn run(
     let hardware = host.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator());
     let luids = hardware.map(|adapter| adapter.luid.0).collect();
     let bench = Bench { ctr: Ctr::new(request), luids, stop };
-    let offer = Catalog::new(policy).offer(&host);
+    let offer = Catalog::new(without_launcher(policy)).offer(&host);
     let set = DeviceSet::next(None, offer, Moment::default());
     let plans = set.resources.iter().flat_map(|resource| plans(resource, &host.host));
     let mut findings = Vec::new();
@@ -93,6 +94,17 @@ pub(super) async fn run(
         findings.push(SUBJECT.skipped(reason));
     }
     Ok(findings)
+}
+
+/// The policy, except that containers do not get `directx-visible`: this program copies it to them
+/// itself.
+fn without_launcher(mut policy: Policy) -> Policy {
+    for model in &mut policy.models {
+        Arc::make_mut(&mut model.container).visibility = Visibility::Off;
+        let rules = model.rules.iter().cloned();
+        model.rules = rules.map(|rule| ResourceRule { visibility: None, ..rule }).collect();
+    }
+    policy
 }
 
 /// What the daemon would answer to a container with one device, and to one with all devices, of a
@@ -185,5 +197,29 @@ impl Bench<'_> {
             Kind::Other => (Status::Ok, "the command ended with exit code 0"),
         };
         SUBJECT.finding(status, what).detail(last_lines(&stdout))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{EmptyEnvironment, Flags};
+
+    use super::*;
+
+    /// A node that does not provide `directx-visible` could test none of its devices.
+    #[test]
+    fn the_containers_of_this_step_do_not_need_the_files_that_the_plugin_provides() {
+        let mut policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+        let model = &mut policy.models[0];
+        Arc::make_mut(&mut model.container).visibility = Visibility::Required;
+        model.rules = Arc::new([ResourceRule {
+            name: "a/b".parse().unwrap(),
+            matches: devices::DeviceMatch::default(),
+            replicas: None,
+            allocation: None,
+            visibility: Some(Visibility::Required),
+        }]);
+        assert!(Catalog::new(policy.clone()).mounts_launcher());
+        assert!(!Catalog::new(without_launcher(policy)).mounts_launcher());
     }
 }

@@ -9,6 +9,7 @@ use daemon::cordon_file;
 use devices::{
     Catalog, Cordons, DeviceSet, Filter, Health, HostSnapshot, ListedDevice, Moment,
     ResourceDevices, ResourceOrigin, ResourceRule, SkipReason, Skipped, UnhealthyReason,
+    Visibility,
 };
 
 use super::causes;
@@ -45,19 +46,31 @@ pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<
 /// The files of `directx-visible` that are configured and missing.
 pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
     let missing = &facts.missing_launcher_files;
-    let policy = &facts.configuration.as_ref().ok()?.policy;
-    if missing.is_empty() || !Catalog::new(policy.clone()).mounts_launcher() {
+    let catalog = Catalog::new(facts.configuration.as_ref().ok()?.policy.clone());
+    if missing.is_empty() || !catalog.mounts_launcher() {
         return None;
     }
     let missing = missing.join(" and ");
-    Some(Subject::VISIBILITY.failed(
-        format!(
-            "visibility is launcher, but neither the folder of this program nor \
-             %ProgramFiles%\\directx-visible has {missing}"
-        ),
-        "set visibility.enabled of the chart, or copy the files into one of the folders, or set \
-         visibility: off; until then containers do not get directx-visible",
-    ))
+    let is_required =
+        catalog.resources().iter().any(|spec| spec.visibility == Visibility::Required);
+    let (visibility, hint) = if is_required {
+        (
+            Visibility::Required,
+            "set visibility.enabled of the chart, or copy the files into one of the folders; until \
+             then the devices are unhealthy",
+        )
+    } else {
+        (
+            Visibility::Launcher,
+            "set visibility.enabled of the chart, or copy the files into one of the folders, or set \
+             visibility: off; until then containers do not get directx-visible",
+        )
+    };
+    let what = format!(
+        "visibility is {visibility}, but neither the folder of this program nor \
+         %ProgramFiles%\\directx-visible has {missing}"
+    );
+    Some(Subject::VISIBILITY.failed(what, hint))
 }
 
 /// What containers get with each advertised device, the resources that the kubelet gets, and the
@@ -132,8 +145,13 @@ fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
         let is_cordoned = |entry: &ListedDevice| {
             matches!(entry.health, Health::Unhealthy(UnhealthyReason::Cordoned(_)))
         };
+        let waits =
+            |entry: &ListedDevice| entry.health == Health::Unhealthy(UnhealthyReason::NoLauncher);
         let hint = if entries.iter().all(is_cordoned) {
             "return a device to service, as the next lines say; pods stay Pending until then"
+        } else if entries.iter().any(waits) {
+            "its devices wait for directx-visible, as the lines `visibility` say; pods stay Pending \
+             until a device is healthy"
         } else {
             "fix what the lines `device` report; pods stay Pending until a device is healthy"
         };

@@ -14,9 +14,9 @@ use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
     ContainerPolicy, Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet,
     DriverModel, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program,
-    ProgramVersion, ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect,
-    Wow64,
+    LauncherFiles, Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy,
+    Program, ProgramVersion, ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility,
+    WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -688,10 +688,42 @@ fn a_configured_launcher_that_is_missing_is_a_problem() {
     for checks in [with(&[file], Visibility::Off), with(&[], Visibility::Launcher)] {
         assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
     }
-    let checks = with(&[file], Visibility::Launcher);
-    let problem = checks.iter().find(|check| check.status == Status::Failed).unwrap();
-    assert!(problem.what.contains(file), "{problem:?}");
-    assert!(problem.hint.as_ref().unwrap().contains("visibility: off"), "{problem:?}");
+    for (visibility, hint) in [
+        (Visibility::Launcher, "visibility: off; until then containers do not get"),
+        (Visibility::Required, "until then the devices are unhealthy"),
+    ] {
+        let checks = with(&[file], visibility);
+        let problem = checks.iter().find(|check| check.status == Status::Failed).unwrap();
+        let what = format!("visibility is {visibility}, but neither");
+        assert!(problem.what.starts_with(&what) && problem.what.contains(file), "{problem:?}");
+        assert!(problem.hint.as_ref().unwrap().contains(hint), "{problem:?}");
+    }
+}
+
+#[test]
+fn a_resource_whose_devices_wait_for_directx_visible_names_the_lines_about_it() {
+    let checks = changed(Subject::RESOURCES, |facts| {
+        facts.snapshot.host.launcher = LauncherFiles::NotProvided;
+        let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
+        Arc::make_mut(&mut models[0].container).visibility = Visibility::Required;
+    });
+    let resource = checks.iter().find(|check| check.status == Status::Failed).unwrap();
+    assert_eq!(resource.what, "0 of 1 device healthy");
+    assert!(resource.hint.as_ref().unwrap().contains("the lines `visibility` say"), "{resource:?}");
+}
+
+#[test]
+fn a_listed_device_that_waits_for_directx_visible_refers_to_the_plugin() {
+    let checks = changed(Subject::PLUGIN, |facts| {
+        facts.plugin = Some(answers(&facts.snapshot, &configuration(), |report| {
+            let device = &mut report.node.resources[0].devices[0];
+            let text = devices::UnhealthyReason::NoLauncher.to_string();
+            device.unhealthy = Some(Unhealthy { kind: UnhealthyKind::NoLauncher, text });
+        }));
+    });
+    let device = checks.iter().find(|check| check.what.contains("waits for")).unwrap();
+    let hint = "fix what the plugin reports about directx-visible";
+    assert_eq!(device.hint.as_deref(), Some(hint));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use serde_saphyr::{Location, Spanned};
 
-use devices::{DriverStore, HostFacts, HostSnapshot, Luid, NodeSoftware, StoreFiles};
+use devices::{
+    DriverStore, HostFacts, HostSnapshot, LauncherFiles, Luid, NodeSoftware, StoreFiles,
+};
 
 use crate::inventory::format::{InventoryFile, Version1};
 use crate::values::Parsed;
@@ -33,7 +35,11 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
         .iter()
         .map(|warning| format!("# adapter {}: {:?}\n", warning.luid, warning.text));
     // An inventory never says that it describes the machine of its reader.
-    let host = HostFacts { is_this_machine: false, launcher_folder: None, ..snapshot.host.clone() };
+    let host = HostFacts {
+        is_this_machine: false,
+        launcher: LauncherFiles::default(),
+        ..snapshot.host.clone()
+    };
     let file = InventoryFile {
         schema: Parsed(Version1),
         recorded_by: Some(env!("CARGO_PKG_VERSION").to_owned()),

@@ -130,6 +130,7 @@ fn json_is_read() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn bad_values_are_refused_with_file_line_key_and_hint() {
     let mounts = |mount: &str| format!("additionalMounts:\n  nvidia:\n  - {mount}");
     let rule = |rule: &str| format!("resources:\n- name: a/b\n  {rule}");
@@ -177,6 +178,12 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "visibility: on".into(),
         "visibility: false".into(),
         "visibility: launcher\nenvironmentHints: false".into(),
+        "visibility: required\nenvironmentHints: false".into(),
+        "visibility: required\nexcludeMounts: [Directx-Visible.EXE]".into(),
+        "resources:\n- {name: a/b, visibility: required}\nexcludeMounts: [directx-visible-filter.dll]"
+            .into(),
+        "visibility: required\nadditionalMounts: {nvidia: [{source: a.exe, destination: directx-visible.exe}]}"
+            .into(),
         "OnDriverChange: taint".into(),
         "resourceName: gpu".into(),
         "resourceName: requests.x.com/gpu".into(),
@@ -210,6 +217,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         rule("allocationPolicy: both"),
         rule("visibility: filter"),
         rule("visibility: launcher\nenvironmentHints: false"),
+        rule("visibility: required\nenvironmentHints: false"),
         rule("match: nvidia"),
         rule("match:"),
         condition("vendor: Advanced Micro Devices, Inc."),
@@ -414,6 +422,10 @@ fn visibility_is_for_a_driver_model_and_its_rules() {
         |text| devices::Catalog::new(configured(text, &WDDM).unwrap().policy).mounts_launcher();
     assert!(catalog.mounts_launcher() && !uses("") && !uses("visibility: off"));
     assert!(uses("resources: [{name: a/b, match: {vendor: amd}, visibility: launcher}]"));
+    assert!(uses("visibility: Required"));
+    // Without this file, only 32-bit programs are not filtered.
+    assert!(uses("visibility: required\nexcludeMounts: [directx-visible-filter32.dll]"));
+    assert!(uses("visibility: launcher\nexcludeMounts: [directx-visible.exe]"));
 }
 
 /// Helm charts and `envsubst` put values in quotes, which the earlier plugins accepted.

@@ -12,8 +12,8 @@ use config::inventory::{parse, to_yaml};
 use devices::{
     Adapter, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverDate,
     DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind, HcsSchema,
-    HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml,
-    Platform, PnpDevice, PnpId, Program, StoreFiles, Wow64,
+    HostBuild, HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, NodeSoftware, NvidiaGpu,
+    Nvml, Platform, PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
 
 /// Any text, and text that is known to be hard on YAML.
@@ -117,7 +117,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
                     inside_container,
                     system_root: root.parse().expect("a folder on a drive"),
                     is_this_machine: false,
-                    launcher_folder: None,
+                    launcher: LauncherFiles::default(),
                 }
             },
         )

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsSchema,
-    HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpDevice, PnpId, StoreFiles,
-    SystemRoot, Wow64,
+    HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, Platform, PnpDevice, PnpId,
+    StoreFiles, SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -117,7 +117,7 @@ fn the_aws_host_has_two_tesla_t4() {
             inside_container: false,
             system_root: SystemRoot::default(),
             is_this_machine: false,
-            launcher_folder: None,
+            launcher: LauncherFiles::default(),
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),

@@ -198,4 +198,7 @@ pub enum Visibility {
     Off,
     /// `directx-visible` and its filter are mounted; the container's command must use it.
     Launcher,
+    /// As `Launcher`, and while they cannot be mounted, devices are unhealthy and allocations are
+    /// refused: without them, such a command fails whenever its container starts again.
+    Required,
 }

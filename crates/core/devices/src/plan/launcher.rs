@@ -1,4 +1,4 @@
-//! The files of `directx-visible` that containers get under `visibility: launcher`.
+//! The files of `directx-visible` that containers get under `visibility: launcher` and `required`.
 //!
 //! Adds the launcher and its filters to a container's mounts, or returns why the container does not
 //! get them. These mounts are equal for all resources, because the kubelet merges the answers for
@@ -12,6 +12,19 @@ use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 /// programs may be missing.
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
+
+/// The files of `directx-visible` on a node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum LauncherFiles {
+    /// No container is created, as with an inventory that is only read: the files count as
+    /// provided, in a folder that does not exist.
+    #[default]
+    Simulated,
+    /// They are not provided, so no container can get them.
+    NotProvided,
+    /// They are in this folder of this machine.
+    Folder(String),
+}
 
 /// The folder of the host with the launcher's folders. Files with another content get another
 /// folder, because a container keeps the paths with which it was created.
@@ -41,13 +54,13 @@ pub(crate) fn add(
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
     let [program, filter, filter32] = LAUNCHER_FILES;
-    let folder = match &host.launcher_folder {
-        Some(folder) => folder.clone(),
-        None if host.is_this_machine => {
+    let folder = match &host.launcher {
+        LauncherFiles::Folder(folder) => folder.clone(),
+        LauncherFiles::Simulated => format!(r"{}\simulated", launcher_root(&host.system_root)),
+        LauncherFiles::NotProvided => {
             let why = "is not provided on this node; `status` reports the reason";
             return Err(LauncherProblem { file: program.to_owned(), why });
         }
-        None => format!(r"{}\simulated", launcher_root(&host.system_root)),
     };
     let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
     let [program, filter, filter32] = files.map(|(name, to)| {
@@ -80,7 +93,7 @@ fn problem(
     if plan.mounted().any(|mounted| mounted.destination() == file.destination()) {
         return Some((file.container_path.clone(), "is the destination of another file"));
     }
-    if !host.is_this_machine {
+    if host.launcher == LauncherFiles::Simulated {
         return None;
     }
     // A file in System32 of the host may also exist in System32 of the container.

@@ -42,8 +42,8 @@ pub enum MountOrigin {
     /// The defaults for the vendor.
     #[strum(to_string = "the defaults")]
     Default,
-    /// `visibility: launcher`.
-    #[strum(to_string = "visibility: launcher")]
+    /// `visibility: launcher` or `required`.
+    #[strum(to_string = "visibility")]
     Launcher,
 }
 

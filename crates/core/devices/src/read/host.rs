@@ -9,7 +9,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 use crate::ParseError;
 use crate::text::file_values::{is_default, named_value, on_one_line, or_default, text_value};
 use crate::text::parse::parse_decimals;
-use crate::{StoreFolderError, SystemRoot, check_store_folder};
+use crate::{LauncherFiles, StoreFolderError, SystemRoot, check_store_folder};
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -153,10 +153,9 @@ pub struct HostFacts {
     /// Whether its files are on the disk of this machine; false for an inventory.
     #[serde(skip)]
     pub is_this_machine: bool,
-    /// The folder with the files of `directx-visible`, while containers of this machine can get
-    /// them.
+    /// The files of `directx-visible`.
     #[serde(skip)]
-    pub launcher_folder: Option<String>,
+    pub launcher: LauncherFiles,
 }
 
 impl HostFacts {

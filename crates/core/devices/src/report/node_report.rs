@@ -123,6 +123,8 @@ pub enum UnhealthyKind {
     CordonsUnknown,
     /// The driver was reset too often.
     Resets,
+    /// The node does not provide `directx-visible`, which its containers must get.
+    NoLauncher,
     /// A kind of a newer plugin.
     #[serde(other)]
     Unknown,
@@ -208,6 +210,7 @@ impl Unhealthy {
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
             UnhealthyReason::CordonsUnknown => UnhealthyKind::CordonsUnknown,
             UnhealthyReason::Resets => UnhealthyKind::Resets,
+            UnhealthyReason::NoLauncher => UnhealthyKind::NoLauncher,
         };
         Unhealthy { kind, text: reason.to_string() }
     }

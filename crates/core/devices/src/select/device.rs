@@ -55,6 +55,9 @@ pub enum UnhealthyReason {
     /// The driver was reset too often.
     #[error("the driver was reset as often as unhealthyAfterResets says")]
     Resets,
+    /// Its containers must get `directx-visible`, and the node does not provide it.
+    #[error("waits for directx-visible, which this node does not provide; status shows the reason")]
+    NoLauncher,
 }
 
 /// One DirectX device.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use devices::report::{NodeReport, UnhealthyKind, devices_healthy, devices_ready};
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, HostFacts, HostSnapshot,
-    LAUNCHER_FILES, ModelPolicy, Moment, Plan, Vendor, Visibility, Wow64, launcher_root, plan,
+    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, Health, HostFacts, HostSnapshot,
+    LAUNCHER_FILES, LauncherFiles, ModelPolicy, Moment, Plan, PlanError, ReplicaError,
+    UnhealthyReason, Vendor, Visibility, Wow64, launcher_root, plan,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, server, wddm};
@@ -47,8 +49,8 @@ fn never(path: &str) -> bool {
 const FOLDER: &str = r"D:\ProgramData\directx-device-plugin\visible\0123456789abcdef";
 
 fn this_machine() -> HostFacts {
-    let launcher_folder = Some(FOLDER.to_owned());
-    HostFacts { is_this_machine: true, launcher_folder, ..server("10.0.20348.1", "2.5") }
+    let launcher = LauncherFiles::Folder(FOLDER.to_owned());
+    HostFacts { is_this_machine: true, launcher, ..server("10.0.20348.1", "2.5") }
 }
 
 /// The launcher's mounts; all of them are from one folder.
@@ -145,7 +147,7 @@ fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_
 #[test]
 fn on_this_machine_nothing_is_mounted_while_the_folder_has_a_problem() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
-    on.host = HostFacts { launcher_folder: None, ..this_machine() };
+    on.host = HostFacts { launcher: LauncherFiles::NotProvided, ..this_machine() };
     let exists = |path: &str| path.contains("ProgramData");
     let plan = planned(with_launcher(wddm(1)), &on, GPU, &exists);
     assert!(launcher(&plan).is_empty());
@@ -183,4 +185,103 @@ fn configured_mounts_and_exclusions_come_first() {
         ["directx-visible is not mounted: directx-visible-filter.dll is in excludeMounts"]
     );
     assert_eq!(launcher(&excluding("directx-visible-filter32.dll")), MOUNTS[..2]);
+}
+
+fn required() -> ModelPolicy {
+    with(|container| container.visibility = Visibility::Required)
+}
+
+fn set_of(policy: ModelPolicy, on: &HostSnapshot) -> DeviceSet {
+    DeviceSet::next(None, catalog([policy]).offer(on), Moment::default())
+}
+
+/// The API server has put `directx-visible` in front of the container's command already.
+#[test]
+fn devices_that_need_the_launcher_are_unhealthy_while_it_is_not_provided() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    let mut refusal = |launcher: LauncherFiles, policy: ModelPolicy| {
+        on.host = HostFacts { launcher, ..this_machine() };
+        let set = set_of(policy, &on);
+        let health = set.resources[0].entries()[0].health;
+        let planned = plan(&set.resources[0], [GPU], &on.host, &|path| path.starts_with(FOLDER));
+        (health, planned.err())
+    };
+    let folder = || LauncherFiles::Folder(FOLDER.to_owned());
+    let reason = UnhealthyReason::NoLauncher;
+    let unhealthy = PlanError::Replica(ReplicaError::Unhealthy(GPU.to_owned(), reason));
+    let waits = (Health::Unhealthy(reason), Some(unhealthy));
+    assert_eq!(refusal(LauncherFiles::NotProvided, required()), waits);
+    assert!(reason.to_string().starts_with("waits for directx-visible"), "{reason}");
+    assert_eq!(refusal(folder(), required()), (Health::Healthy, None));
+    assert_eq!(refusal(LauncherFiles::NotProvided, with(|_| {})), (Health::Healthy, None));
+    // What is wrong with the device itself is reported first.
+    let cordoned =
+        ModelPolicy { cordoned: devices::DeviceName::list("PCIROOT(0)#PCI(0100)"), ..required() };
+    let (health, _) = refusal(LauncherFiles::NotProvided, cordoned);
+    assert!(matches!(health, Health::Unhealthy(UnhealthyReason::Cordoned(_))), "{health:?}");
+}
+
+/// Programs that read the report see it, too: labels, conditions, Events and metrics.
+#[test]
+fn a_device_that_waits_for_the_launcher_is_reported_with_its_own_kind() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    on.host = HostFacts { launcher: LauncherFiles::NotProvided, ..this_machine() };
+    let report = NodeReport::of(&set_of(required(), &on));
+    let unhealthy = report.resources[0].devices[0].unhealthy.as_ref().unwrap();
+    assert_eq!(unhealthy.kind, UnhealthyKind::NoLauncher);
+    let healthy = devices_healthy(&report);
+    assert!(healthy.message.contains("waits for directx-visible"), "{healthy:?}");
+    let ready = devices_ready(&report, |_| unreachable!("it has no healthy device"));
+    assert_eq!(ready.reason, "NoHealthyDevices");
+}
+
+/// The set is older than the disk.
+#[test]
+fn an_allocation_that_needs_the_launcher_is_refused_when_a_file_cannot_be_mounted() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    on.host = this_machine();
+    let refusal = |policy: ModelPolicy, exists: &dyn Fn(&str) -> bool| {
+        let set = set_of(policy, &on);
+        plan(&set.resources[0], [GPU], &on.host, exists).unwrap_err().to_string()
+    };
+    let name = "and the visibility of directx.microsoft.com/display is required";
+    let missing = format!(r"{FOLDER}\directx-visible-filter.dll");
+    assert_eq!(
+        refusal(required(), &|path| path.starts_with(FOLDER) && path != missing),
+        format!("directx-visible is not mounted: {missing} does not exist, {name}")
+    );
+    let excluding = with(|container| {
+        container.visibility = Visibility::Required;
+        container.exclude_mounts = vec!["directx-visible.exe".parse().unwrap()];
+    });
+    assert_eq!(
+        refusal(excluding, &|path| path.starts_with(FOLDER)),
+        format!("directx-visible is not mounted: directx-visible.exe is in excludeMounts, {name}")
+    );
+}
+
+#[test]
+fn a_prediction_counts_the_launcher_as_provided() {
+    let on = host(vec![gpu(1, NVIDIA)]);
+    assert_eq!(launcher(&planned(required(), &on, GPU, &never)), MOUNTS);
+}
+
+/// The daemon follows an inventory on a machine that cannot provide the files.
+#[test]
+fn a_made_up_host_has_no_launcher_where_it_is_not_provided() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    on.host.launcher = LauncherFiles::NotProvided;
+    let plan = planned(with_launcher(wddm(1)), &on, GPU, &never);
+    assert!(!plan.mounts.mounted().any(|file| file.host_path.contains("directx-visible")));
+    assert_eq!(warnings(&plan).len(), 1);
+    assert!(!set_of(required(), &on).resources[0].entries()[0].health.is_healthy());
+}
+
+/// Its containers never get the files, whatever the configuration says.
+#[test]
+fn a_linux_host_waits_for_nothing() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    on.host.platform = devices::Platform::LinuxDxg;
+    on.host.launcher = LauncherFiles::NotProvided;
+    assert!(set_of(required(), &on).resources[0].entries()[0].health.is_healthy());
 }

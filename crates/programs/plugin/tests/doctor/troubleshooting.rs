@@ -45,12 +45,17 @@ fn every_refusal_of_an_allocation_is_explained() {
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Skipped)),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::CordonsUnknown)),
+        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::NoLauncher)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();
         let first = first.split(" (expected").next().unwrap();
         assert!(is_explained(first), "{first}");
     }
+    let problem = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
+    let refusal = PlanError::NoLauncher { problem, resource: "a/b".parse().unwrap() };
+    let text = refusal.to_string().replace("… does not exist", "…").replace("a/b", "…");
+    assert!(is_explained(&text), "{text}");
     let no_class = |requested| PlanError::NoDeviceClass {
         requested,
         model: DriverModel::Mcdm,

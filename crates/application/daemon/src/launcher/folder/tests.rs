@@ -241,8 +241,28 @@ fn what_others_put_there_is_not_followed() {
     let file = bed.provided().join(LAUNCHER_FILES[0]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
+    fs::write(file.join("content"), "").unwrap();
     let text = error(bed.folder().provide());
-    assert!(text.contains(&format!("cannot write {}", file.display())), "{text}");
+    let expected = format!("cannot write {}: it is a folder that is not empty", file.display());
+    assert!(text.contains(&expected) && text.contains("in the place of a file"), "{text}");
+    assert!(file.join("content").exists());
+}
+
+/// containerd creates a folder for a file that no longer exists when a container starts again.
+#[test]
+fn empty_folders_in_the_place_of_files_are_replaced() {
+    let bed = Bed::new();
+    let folder = bed.provided();
+    for name in LAUNCHER_FILES {
+        fs::remove_file(folder.join(name)).unwrap();
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    fs::create_dir(folder.join("other")).unwrap();
+    assert_eq!(bed.provided(), folder);
+    for (n, name) in LAUNCHER_FILES.iter().enumerate() {
+        assert_eq!(content(&folder, n), format!("content of {name}"));
+    }
+    assert!(folder.join("other").is_dir(), "only the places of the files are touched");
 }
 
 /// The log and the status have a problem that stays once.
