@@ -103,24 +103,23 @@ fn same_variable(first: &Use, second: &Use) -> ConfigError {
 
 /// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
 fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
-    if !settings.policy.container.omit_environment_hints {
+    let gives_files = |visibility| visibility != Visibility::Off;
+    if !settings.policy.container.omit_environment_hints || !has(settings, gives_files) {
         return Ok(());
     }
-    let Some(place) = place_of(settings, |visibility| visibility != Visibility::Off) else {
-        return Ok(());
-    };
     let what = "directx-visible needs the variables that environmentHints: false omits";
     let hint = "remove environmentHints: false, or set visibility: off";
-    Err(ConfigError::at(place, what.to_owned(), hint))
+    Err(ConfigError::at(place_of(settings, gives_files), what.to_owned(), hint))
 }
 
 /// Refuses `visibility: required` where the configuration itself keeps `directx-visible` out of
 /// containers, so that no container could ever start.
 fn check_required_files(settings: &ModelSettings) -> Result<(), ConfigError> {
     let container = &settings.policy.container;
-    let Some(place) = place_of(settings, |visibility| visibility == Visibility::Required) else {
+    let is_required = |visibility| visibility == Visibility::Required;
+    if !has(settings, is_required) {
         return Ok(());
-    };
+    }
     // Without the third file, only 32-bit programs are not filtered.
     let is_needed =
         |name: &str| LAUNCHER_FILES[..2].iter().any(|file| file.eq_ignore_ascii_case(name));
@@ -131,19 +130,21 @@ fn check_required_files(settings: &ModelSettings) -> Result<(), ConfigError> {
     let Some((key, name)) = names.find(|(_, name)| is_needed(name)) else { return Ok(()) };
     let what = format!("directx-visible is required, and {key} keeps `{name}` out of containers");
     let hint = "remove the name there, or set visibility: launcher or off";
-    Err(ConfigError::at(place, what, hint))
+    Err(ConfigError::at(place_of(settings, is_required), what, hint))
+}
+
+/// Whether the visibility of a driver model or of one of its rules is one of these.
+fn has(settings: &ModelSettings, is_one: impl Fn(Visibility) -> bool) -> bool {
+    let of_rules = settings.rules.iter().filter_map(|rule| rule.rule.visibility);
+    of_rules.chain([settings.policy.container.visibility]).any(is_one)
 }
 
 /// Where the visibility of a driver model or of one of its rules is set, if it is one of these.
-/// The inner `None` means that it is not in a file.
-#[expect(clippy::option_option, reason = "not set, set, or set in a file")]
-fn place_of(
-    settings: &ModelSettings,
-    is_one: impl Fn(Visibility) -> bool,
-) -> Option<Option<&Place>> {
+/// `None`: it is not in a file.
+fn place_of(settings: &ModelSettings, is_one: impl Fn(Visibility) -> bool) -> Option<&Place> {
     if is_one(settings.policy.container.visibility) {
-        return Some(settings.visibility_place.as_ref());
+        return settings.visibility_place.as_ref();
     }
     let rule = settings.rules.iter().find(|rule| rule.rule.visibility.is_some_and(&is_one))?;
-    Some(Some(&rule.place))
+    Some(&rule.place)
 }

@@ -130,7 +130,6 @@ fn json_is_read() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn bad_values_are_refused_with_file_line_key_and_hint() {
     let mounts = |mount: &str| format!("additionalMounts:\n  nvidia:\n  - {mount}");
     let rule = |rule: &str| format!("resources:\n- name: a/b\n  {rule}");
@@ -178,12 +177,6 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "visibility: on".into(),
         "visibility: false".into(),
         "visibility: launcher\nenvironmentHints: false".into(),
-        "visibility: required\nenvironmentHints: false".into(),
-        "visibility: required\nexcludeMounts: [Directx-Visible.EXE]".into(),
-        "resources:\n- {name: a/b, visibility: required}\nexcludeMounts: [directx-visible-filter.dll]"
-            .into(),
-        "visibility: required\nadditionalMounts: {nvidia: [{source: a.exe, destination: directx-visible.exe}]}"
-            .into(),
         "OnDriverChange: taint".into(),
         "resourceName: gpu".into(),
         "resourceName: requests.x.com/gpu".into(),
@@ -217,7 +210,6 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         rule("allocationPolicy: both"),
         rule("visibility: filter"),
         rule("visibility: launcher\nenvironmentHints: false"),
-        rule("visibility: required\nenvironmentHints: false"),
         rule("match: nvidia"),
         rule("match:"),
         condition("vendor: Advanced Micro Devices, Inc."),
@@ -426,6 +418,37 @@ fn visibility_is_for_a_driver_model_and_its_rules() {
     // Without this file, only 32-bit programs are not filtered.
     assert!(uses("visibility: required\nexcludeMounts: [directx-visible-filter32.dll]"));
     assert!(uses("visibility: launcher\nexcludeMounts: [directx-visible.exe]"));
+}
+
+/// No container could ever start.
+#[test]
+fn what_keeps_required_files_out_of_containers_is_refused() {
+    for (text, expected) in [
+        (
+            "visibility: required\nenvironmentHints: false",
+            "c.yaml:1: visibility: directx-visible needs the variables that environmentHints: false",
+        ),
+        (
+            "environmentHints: false\nresources:\n- {name: a/b, visibility: required}",
+            "c.yaml:3: resources[0]: directx-visible needs the variables",
+        ),
+        (
+            "visibility: required\nexcludeMounts: [Directx-Visible.EXE]",
+            "c.yaml:1: visibility: directx-visible is required, and excludeMounts keeps \
+             `Directx-Visible.EXE` out of containers",
+        ),
+        (
+            "resources:\n- {name: a/b, visibility: required}\nexcludeMounts: [directx-visible-filter.dll]",
+            "c.yaml:2: resources[0]: directx-visible is required, and excludeMounts keeps",
+        ),
+        (
+            "visibility: required\nadditionalMounts: {nvidia: [{source: a, destination: directx-visible.exe}]}",
+            "c.yaml:1: visibility: directx-visible is required, and additionalMounts keeps",
+        ),
+    ] {
+        let error = report(configured(text, &WDDM));
+        assert!(error.starts_with(expected) && error.contains("\nhint: remove"), "{error}");
+    }
 }
 
 /// Helm charts and `envsubst` put values in quotes, which the earlier plugins accepted.
