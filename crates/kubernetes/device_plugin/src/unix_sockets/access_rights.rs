@@ -195,7 +195,8 @@ fn open(path: &Path, access: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// A security descriptor that Windows allocated.
+/// A security descriptor that Windows allocated. `win32` has the same one, but this package, which other
+/// plugins may use, depends on none of the others.
 struct Descriptor(PSECURITY_DESCRIPTOR);
 
 impl Descriptor {

@@ -141,7 +141,7 @@ async fn a_gpu_is_not_advertised_under_two_names() {
     assert_eq!((devices(&names[0]), devices(&names[1])), (Some(2), None));
 
     drop(exclusive);
-    until(directory, "the shared GPUs alone", is_ready).await;
+    until(directory, "only the shared GPUs", is_ready).await;
     let replaced = kubelet.wait_for(|_| devices(&names[1]) == Some(8));
     tokio::time::timeout(LIMIT, replaced).await.unwrap();
     assert_eq!(devices(&names[0]), Some(0));
