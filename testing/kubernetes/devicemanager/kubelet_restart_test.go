@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
@@ -27,6 +28,7 @@ func TestKubeletRestart(t *testing.T) {
 			n := startNode(t)
 			p := startPlugin(t, exclusiveGPUs())
 			eventually(t, p, display, devices(2, 2), displayCount(n))
+			awaitCheckpoints(t, p)
 			before := n.mustAdmit(podFor("before", display, 1))
 			given, ids := n.container(before), n.deviceIDs(before)
 
@@ -75,6 +77,7 @@ func TestKubeletRestartsWhilePluginIsDown(t *testing.T) {
 	n := startNode(t)
 	first := startPlugin(t, exclusiveGPUs())
 	eventually(t, first, display, devices(2, 2), displayCount(n))
+	awaitCheckpoints(t, first)
 	before := n.mustAdmit(podFor("before", display, 1))
 	given := n.container(before)
 	first.stop()
@@ -88,4 +91,15 @@ func TestKubeletRestartsWhilePluginIsDown(t *testing.T) {
 	eventually(t, second, display, devices(2, 2), displayCount(n))
 	mustEqual(t, before.Name, n.container(before), given)
 	mustNotShareDevice(t, n, before, n.mustAdmit(podFor("after", display, 1)))
+}
+
+// awaitCheckpoints waits until the kubelet has written its checkpoint for the first device list of
+// each resource. The kubelet collects the content of a checkpoint under a lock and writes it
+// without one: a pod that is admitted at the same time may be missing from the file.
+func awaitCheckpoints(t *testing.T, p *plugin) {
+	t.Helper()
+	for _, resource := range []string{display, compute} {
+		processed := fmt.Sprintf("\"Processed device updates for resource\" resourceName=%q", resource)
+		eventually(t, p, processed, true, func() bool { return nodeLog.count(processed) > 0 })
+	}
 }

@@ -11,6 +11,9 @@ import (
 // display is the resource of devices with a display driver model.
 const display = "directx.microsoft.com/display"
 
+// compute is the resource of devices with a compute-only driver model.
+const compute = "directx.microsoft.com/compute"
+
 // exclusiveGPUs are arguments for two GPUs that are not shared.
 func exclusiveGPUs() arguments { return arguments{inventory: inventoryPath(twoGPUs)} }
 
