@@ -19,7 +19,7 @@ const stateVariable = "WINDOWS_NODE_DOUBLES"
 // link to it has the name.
 var doubles = map[string]func(state string, arguments []string) error{
 	"sc": serviceDouble, "tasklist": tasklistDouble, "containerd": containerdDouble, "crictl": crictlDouble, "ctr": noDouble,
-	"plugin": pluginDouble, "taskkill": taskkillDouble,
+	"plugin": pluginDouble, "taskkill": taskkillDouble, "icacls": icaclsDouble,
 }
 
 func TestMain(m *testing.M) {
@@ -217,13 +217,51 @@ func crictlDouble(state string, arguments []string) error {
 		if strings.Contains(string(text), "vpci-location-path") {
 			return fmt.Errorf("hcs::CreateComputeSystem container-1: The specified device was not found")
 		}
+	case "exec":
+		return execDouble(state, arguments[3:])
+	case "stop":
+		for _, socket := range setting(state, "sockets") {
+			if err := os.Remove(socket); err != nil {
+				return err
+			}
+		}
 	case "inspect":
-		code := strings.Join(append(setting(state, "exit-code"), "0"), "")[:1]
+		code := append(setting(state, "exit-code"), "0")[0]
 		fmt.Printf(`{"status": {"state": "CONTAINER_EXITED", "exitCode": %s}, "info": {}}`, code)
 	case "logs":
+		if log, err := os.ReadFile(filepath.Join(state, "log.txt")); err == nil {
+			fmt.Print(string(log))
+			return nil
+		}
 		return printChecks(state, created)
 	}
 	return nil
+}
+
+// execDouble keeps a command for the plugin's container, after which its log has the lines in
+// then.txt.
+func execDouble(state string, command []string) error {
+	executed, err := os.OpenFile(filepath.Join(state, "executed.txt"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer executed.Close()
+	if _, err := fmt.Fprintf(executed, "%q\n", command); err != nil {
+		return err
+	}
+	lines, _ := os.ReadFile(filepath.Join(state, "then.txt"))
+	log, err := os.OpenFile(filepath.Join(state, "log.txt"), os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	_, err = log.Write(lines)
+	return err
+}
+
+// icaclsDouble keeps its arguments.
+func icaclsDouble(state string, arguments []string) error {
+	return os.WriteFile(filepath.Join(state, "icacls.txt"), fmt.Appendf(nil, "%q", arguments), 0o644)
 }
 
 // printChecks prints what a container does that was created with this configuration.
@@ -250,10 +288,20 @@ func printChecks(state, configuration string) error {
 	answer := map[bool]string{false: "no", true: "yes"}
 	class := len(c.Devices) == 1 && c.Devices[0].HostPath == displayClass && !slices.Contains(setting(state, "broken"), "class")
 	mounted := len(c.Mounts) == 1 && c.Mounts[0].ContainerPath == mountedFile
+	mounted32 := len(c.Mounts) == 1 && c.Mounts[0].ContainerPath == mountedFile32
 	may := c.Windows.SecurityContext.RunAsUsername == administrator
-	fmt.Printf("check folder %s \r\ncheck file %s \r\n", answer[class], answer[mounted])
+	fmt.Printf("check folder %s \r\ncheck file %s \r\ncheck file32 %s \r\n", answer[class], answer[mounted], answer[mounted32])
 	fmt.Printf("check write %s\r\ncheck done yes\r\n", answer[may && !(mounted && c.Mounts[0].ReadOnly)])
 	return nil
+}
+
+// forNothing is for something that is awaited in vain, after commands for which a busy machine needs
+// seconds.
+func forNothing(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // limited ends before a test is stopped.

@@ -155,7 +155,8 @@ func (n *node) pod(name string, devices int) map[string]any {
 const defaultConfiguration = "/etc/directx-device-plugins"
 
 // pluginPod returns the manifest of the plugin as the DaemonSet runs it. Static pods have no
-// ConfigMaps: a folder takes the place of one.
+// ConfigMaps: a folder takes the place of one. When the container is stopped, it is not started
+// again.
 func (n *node) pluginPod(name, image string) map[string]any {
 	probe := func(arguments ...string) map[string]any {
 		command := append([]string{pluginProgram, "status"}, arguments...)
@@ -171,6 +172,7 @@ func (n *node) pluginPod(name, image string) map[string]any {
 		"volumeMounts": []any{map[string]any{"name": "config", "mountPath": defaultConfiguration}},
 	}
 	spec := hostProcessSpec()
+	spec["restartPolicy"] = "Never"
 	spec["containers"] = []any{container}
 	spec["volumes"] = []any{map[string]any{"name": "config", "hostPath": map[string]string{"path": n.configMap()}}}
 	return manifest(name, spec)
@@ -205,6 +207,9 @@ func manifest(name string, spec map[string]any) map[string]any {
 func (n *node) addDevicePod(ctx context.Context, name string, devices int) error {
 	if err := n.mustBeReady(ctx); err != nil {
 		return &problem{"the plugin is not registered; a pod would start without its device", "read plugin.log and kubelet.log", err}
+	}
+	if err := n.mustHaveFiles(); err != nil {
+		return err
 	}
 	return n.addPod(name, n.pod(name, devices))
 }

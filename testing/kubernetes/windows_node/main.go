@@ -43,7 +43,7 @@ func main() {
 	system := n.onDrive("Windows", "System32")
 	// Not those of another folder in PATH, such as Git's tar, which cannot read zip files.
 	n.paths = map[string]string{}
-	for _, name := range []string{"sc", "tar", "taskkill", "tasklist"} {
+	for _, name := range []string{"icacls", "sc", "tar", "taskkill", "tasklist"} {
 		n.paths[name] = filepath.Join(system, name+".exe")
 	}
 	for _, path := range []*string{logs, &n.programs, &n.pluginImage, &n.visibleImage} {
@@ -136,6 +136,10 @@ func (n *node) steps() []step {
 		{name: "container", proves: "a container without device has no drivers of the host", limit: short, needs: needs("images"), run: n.withoutDevice},
 		{name: "class", proves: "a container with the class of display adapters has the drivers of the host", limit: short, needs: needs("container"), run: n.withClass},
 		{name: "file", proves: "a container has a read-only file of the host in System32", limit: short, needs: needs("container"), run: n.withFile},
+		{
+			name: "file32", proves: "a container without SysWOW64 starts with a file in it", limit: short, needs: needs("file"),
+			informative: true, unless: noGPU, run: n.withFile32,
+		},
 		{
 			name: "location", proves: "Windows refuses a location path without device", limit: short, needs: needs("container"),
 			informative: true, unless: noGPU, run: n.withUnknownLocation,

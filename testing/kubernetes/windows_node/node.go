@@ -135,8 +135,10 @@ func (n *node) checkHost(ctx context.Context) ([]string, error) {
 		return nil, &problem{"an earlier run was not cleaned up", leftovers, err}
 	}
 	n.later("folder "+n.folder, func(context.Context) error { return removeAll(n.folder) })
-	// What the kubelet and the plugin create outside of it.
-	for _, path := range []string{n.onDrive("var", "lib", "kubelet"), n.onDrive("var", "log", "containers"), n.onDrive("ProgramData", "directx-device-plugin")} {
+	// What the kubelet, the plugin and hcsshim create outside of it.
+	for _, path := range []string{
+		n.onDrive("var", "lib", "kubelet"), n.onDrive("var", "log", "containers"), n.onDrive("ProgramData", "directx-device-plugin"), n.onDrive("etc"), n.onDrive("hpc"),
+	} {
 		if created := firstMissing(path); created != "" {
 			n.later("folder "+created, func(context.Context) error { return removeAll(created) })
 		}

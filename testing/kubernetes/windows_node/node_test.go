@@ -169,11 +169,133 @@ func TestTheServiceSteps(t *testing.T) {
 	}
 }
 
-func TestAContainerThatIsKilledFails(t *testing.T) {
+// On Windows with a bind filter, a container ends with the exit code of cmd.exe, and without the
+// last lines of its log.
+func TestAPluginThatIsKilledFails(t *testing.T) {
+	const last = "INFO shutting down signal=shutdown\n"
+	for _, test := range []struct {
+		code, log string
+		removes   bool
+		what      string
+	}{
+		{"0", last, true, ""},
+		{"3221225786", "", true, ""},
+		{"-1073741510", "", true, ""},
+		{"0", "INFO starting\n", true, "the log does not end with `shutting down`"},
+		{"3221225786", last, false, "gave up waiting until the plugin has removed its sockets"},
+		{"1", last, true, "a HostProcess container did not shut down gracefully"},
+		{"-1073741515", last, true, "a HostProcess container did not shut down gracefully"},
+	} {
+		t.Run(fmt.Sprintf("%s %q %t", test.code, test.log, test.removes), func(t *testing.T) {
+			n := newNode(t)
+			must(t, os.MkdirAll(n.devicePlugins(), 0o755))
+			n.set(t, "exit-code", test.code)
+			n.set(t, "log", test.log)
+			ctx := limited(t)
+			_, err := n.stopPlugin(ctx, "container-1")
+			mustFail(t, err, "the plugin has no sockets")
+
+			socket := filepath.Join(n.devicePlugins(), "display-1.sock")
+			for _, name := range []string{socket, filepath.Join(n.devicePlugins(), "kubelet.sock")} {
+				write(t, name, "")
+			}
+			if test.removes {
+				n.set(t, "sockets", socket)
+			} else {
+				ctx = forNothing(t)
+			}
+			_, err = n.stopPlugin(ctx, "container-1")
+			if test.what == "" {
+				must(t, err)
+				return
+			}
+			mustFail(t, err, test.what)
+		})
+	}
+}
+
+// ignored is what the plugin logs about a configuration of which others may change the folder
+// (crates/core/windows_report/src/directory_access.rs).
+func ignored(fix string) string {
+	const start = "2026-11-27T16:00:00.000000Z  WARN part of the configuration has no effect notice=the configuration file "
+	const reason = "`C:\\etc\\directx-device-plugins\\wddm.yaml` is ignored: Authenticated Users (S-1-5-11) may change `C:\\etc\\directx-device-plugins`; "
+	return start + reason + fix + ", or name the file with --config\n"
+}
+
+const (
+	restriction = "run `icacls \"C:\\etc\\directx-device-plugins\" /inheritance:r /grant:r \"*S-1-5-18:(OI)(CI)F\" \"*S-1-5-32-544:(OI)(CI)F\" /remove:g *S-1-5-11`"
+	newOwner    = ", then `icacls \"C:\\etc\\directx-device-plugins\" /setowner *S-1-5-32-544`"
+	applied     = "2026-11-27T16:00:01.000000Z  INFO configuration applied applied=1\n"
+)
+
+func TestTheHintsOfThePluginAreFollowed(t *testing.T) {
+	folder := `"C:\\etc\\directx-device-plugins"`
+	first := `["icacls" ` + folder + ` "/inheritance:r" "/grant:r" "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F" "/remove:g" "*S-1-5-11"]` + "\n"
+	second := `["icacls" ` + folder + ` "/setowner" "*S-1-5-32-544"]` + "\n"
+	for name, test := range map[string]struct {
+		log, then, executed, what string
+	}{
+		"trusted":         {log: "INFO starting\n"},
+		"applied already": {log: ignored(restriction) + applied},
+		// The other driver model has the same folder.
+		"one command":     {log: ignored(restriction) + ignored(restriction), then: applied, executed: first},
+		"two commands":    {log: ignored(restriction + newOwner), then: applied, executed: first + second},
+		"without command": {log: ignored("move the file to a folder that only administrators may change"), what: "the plugin ignores its configuration, and prints no command"},
+		"without effect":  {log: ignored(restriction), executed: first, what: "gave up waiting until the plugin has applied its configuration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.set(t, "log", test.log)
+			n.set(t, "then", test.then)
+			ctx := limited(t)
+			if strings.HasPrefix(test.what, "gave up") {
+				ctx = forNothing(t)
+			}
+			_, err := n.followHints(ctx, "container-1")
+			if test.what == "" {
+				must(t, err)
+			} else {
+				mustFail(t, err, test.what)
+			}
+			if executed, _ := os.ReadFile(filepath.Join(n.state(), "executed.txt")); string(executed) != test.executed {
+				t.Errorf("the container was told\n%s\nexpected\n%s", executed, test.executed)
+			}
+		})
+	}
+}
+
+// hcsshim keeps the rights of the folder above a mount, and a folder of the host stays as it is.
+func TestTheFolderAboveTheConfigurationIsRestricted(t *testing.T) {
 	n := newNode(t)
-	must(t, n.stopGracefully(limited(t), "container-1"))
-	n.set(t, "exit-code", "1")
-	mustFail(t, n.stopGracefully(limited(t), "container-1"), "a HostProcess container did not shut down gracefully")
+	for _, wanted := range []string{`["` + n.onDrive("etc") + `" "/inheritance:r" "/grant:r" "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F"]`, ""} {
+		n.set(t, "icacls", "")
+		must(t, n.makeMountPoint(limited(t)))
+		if got, _ := os.ReadFile(filepath.Join(n.state(), "icacls.txt")); string(got) != wanted {
+			t.Errorf("icacls was called with %s, expected %s", got, wanted)
+		}
+	}
+}
+
+// No pod starts before all its files exist.
+func TestAPodWithoutItsFilesIsNotStarted(t *testing.T) {
+	const missing = "a file that containers will get is missing"
+	n := newNode(t)
+	must(t, os.MkdirAll(n.manifests(), 0o755))
+	file, other := n.onDrive("driver.dll"), n.onDrive("launcher.exe")
+	text := fmt.Sprintf(`{"pods": [{"resource": %q, "admitted": true, "container": {"mounts": [{"hostPath": %q}, {"hostPath": %q}]}}]}`, display, file, other)
+	wanted, err := parsePrediction(text)
+	must(t, err)
+	n.wanted = wanted
+	write(t, file, "")
+	mustFail(t, n.addDevicePod(limited(t), "device", 1), missing)
+	must(t, os.Mkdir(other, 0o755))
+	mustFail(t, n.addDevicePod(limited(t), "device", 1), missing)
+	if entries, err := os.ReadDir(n.manifests()); err != nil || len(entries) > 0 {
+		t.Errorf("the kubelet was given %v, %v", entries, err)
+	}
+	must(t, os.Remove(other))
+	write(t, other, "")
+	must(t, n.addDevicePod(limited(t), "device", 1))
 }
 
 func TestAContainerWithoutItsDeviceFails(t *testing.T) {

@@ -94,8 +94,13 @@ func TestExitCodesOfTheLauncher(t *testing.T) {
 	}{
 		{"0", "7", true, true},
 		{"121", "121", true, false},
-		// Not found, without its filter, and without a library.
+		// Without functions that list devices.
+		{"1", "7", true, false},
+		// Not found, a folder in the place of the program, without its filter, and without a library.
 		{"9009", "9009", false, false},
+		{"1", "1", false, false},
+		{"121", "7", false, false},
+		{"122", "7", false, false},
 		{"0", "122", false, false},
 		{"-1073741515", "7", false, false},
 		{"", "", false, false},

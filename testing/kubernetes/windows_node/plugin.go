@@ -16,18 +16,25 @@ import (
 // display is the resource of GPUs.
 const display = "directx.microsoft.com/display"
 
-// withoutLauncher makes the plugin mount files on every version of Windows, and withLauncher also directx-visible, which only
-// Windows and no image of the plugin has.
+// withoutLauncher makes the plugin mount files on every version of Windows, and withLauncher also
+// directx-visible, which only Windows and no image of the plugin has. without32Bit is for images
+// without C:\Windows\SysWOW64, such as nanoserver: a mount into it may keep a container from
+// starting.
 const (
 	withoutLauncher = "runtimeMounts: always\n"
 	withLauncher    = withoutLauncher + "visibility: required\n"
+	without32Bit    = "runtimeFilesWow64: false\n"
 )
 
 func (n *node) configuration() string {
-	if n.os == "windows" {
+	switch {
+	case n.os != "windows":
+		return withoutLauncher
+	case n.live:
 		return withLauncher
+	default:
+		return withLauncher + without32Bit
 	}
-	return withoutLauncher
 }
 
 // simulated is the folder that `simulate` makes up for directx-visible.
@@ -160,10 +167,7 @@ func (n *node) register(ctx context.Context) ([]string, error) {
 	if n.plugin, err = n.startDaemon("plugin", n.serveArguments()...); err != nil {
 		return nil, err
 	}
-	if err := n.awaitReady(ctx); err != nil {
-		return nil, err
-	}
-	return nil, n.mustHaveFiles()
+	return nil, n.awaitReady(ctx)
 }
 
 // mustHaveFiles fails unless every file that a container will get exists: containerd creates a folder in the place of one that

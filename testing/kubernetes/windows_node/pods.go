@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -145,6 +148,9 @@ func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
 	if err := os.MkdirAll(n.configMap(), 0o755); err != nil {
 		return nil, err
 	}
+	if err := n.makeMountPoint(ctx); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"wddm.yaml", "mcdm.yaml"} {
 		if err := os.WriteFile(filepath.Join(n.configMap(), name), []byte(withoutLauncher), 0o644); err != nil {
 			return nil, err
@@ -165,25 +171,110 @@ func (n *node) checkProbes(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
+// makeMountPoint makes the folder of the host above the default path of the configuration. hcsshim
+// would make it with the rights of the drive, which on images of Azure let every user rename it.
+func (n *node) makeMountPoint(ctx context.Context) error {
+	folder := n.onDrive("etc")
+	err := os.Mkdir(folder, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = n.run(ctx, "icacls", folder, "/inheritance:r", "/grant:r", "*S-1-5-18:(OI)(CI)F", "*S-1-5-32-544:(OI)(CI)F")
+	return err
+}
+
 // checkDefaultConfiguration runs a pod, which gets what is predicted only if the plugin has read its
 // configuration.
 func (n *node) checkDefaultConfiguration(ctx context.Context) ([]string, error) {
+	plugin, err := n.awaitPod(ctx, pluginPodName, "runs", runs)
+	if err != nil {
+		return nil, err
+	}
+	fixes, err := n.followHints(ctx, plugin.container)
+	if err != nil {
+		return nil, err
+	}
 	if err := n.removePod(ctx, n.podName); err != nil {
 		return nil, err
 	}
 	if _, err := n.runDevicePod(ctx, "served-by-image"); err != nil {
 		return nil, err
 	}
-	return n.compare(ctx)
+	measured, err := n.compare(ctx)
+	return append(measured, fmt.Sprintf("hints=%d", fixes)), err
 }
 
-// stopPluginImage stops the container of the plugin, which the kubelet starts again.
+// followHints runs the commands that the plugin prints in its container, until it no longer ignores
+// its configuration, and returns how many there were: on most hosts, users may change a folder
+// below the drive, and a file at the default path must not be theirs.
+func (n *node) followHints(ctx context.Context, container string) (int, error) {
+	done := map[string]bool{}
+	err := eventually(ctx, "the plugin has applied its configuration", func() (bool, error) {
+		log, err := n.crictl(ctx, "logs", container)
+		if err != nil {
+			return false, err
+		}
+		hint, ignored := lastHint(log)
+		if !ignored {
+			return true, nil
+		}
+		if len(hint) == 0 {
+			return false, &problem{"the plugin ignores its configuration, and prints no command", "read its log", errors.New(tail(log))}
+		}
+		for _, command := range hint {
+			if key := strings.Join(command, " "); !done[key] {
+				done[key] = true
+				if _, err := n.crictl(ctx, append([]string{"exec", "--sync", container}, command...)...); err != nil {
+					return false, err
+				}
+			}
+		}
+		return false, errors.New(tail(log))
+	})
+	return len(done), err
+}
+
+// lastHint returns the commands of the last line about an ignored configuration, unless a later
+// line says that one was applied.
+func lastHint(log string) (commands [][]string, ignored bool) {
+	for line := range strings.Lines(log) {
+		switch {
+		case strings.Contains(line, "configuration applied"):
+			commands, ignored = nil, false
+		case strings.Contains(line, "the configuration file") && strings.Contains(line, "is ignored"):
+			commands, ignored = nil, true
+			for _, quoted := range hintCommand.FindAllStringSubmatch(line, -1) {
+				commands = append(commands, words(quoted[1]))
+			}
+		}
+	}
+	return commands, ignored
+}
+
+// hintCommand is a command of icacls in a line of the log.
+var hintCommand = regexp.MustCompile("`(icacls [^`]+)`")
+
+// words splits a command for PowerShell at spaces outside of double quotes.
+func words(command string) []string {
+	found := wordPattern.FindAllString(command, -1)
+	for i := range found {
+		found[i] = strings.ReplaceAll(found[i], `"`, "")
+	}
+	return found
+}
+
+var wordPattern = regexp.MustCompile(`(?:"[^"]*"|[^" ])+`)
+
+// stopPluginImage stops the container of the plugin.
 func (n *node) stopPluginImage(ctx context.Context) ([]string, error) {
 	pod, err := n.awaitPod(ctx, pluginPodName, "runs", runs)
 	if err != nil {
 		return nil, err
 	}
-	return nil, n.stopGracefully(ctx, pod.container)
+	return n.stopPlugin(ctx, pod.container)
 }
 
 // importImage imports the image of an archive and returns its name.

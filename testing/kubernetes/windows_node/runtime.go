@@ -19,6 +19,8 @@ const (
 	driverStore = `C:\Windows\System32\HostDriverStore\FileRepository`
 	// mountedFile is a file that no Windows has.
 	mountedFile = `C:\Windows\System32\windows-node-test.dll`
+	// mountedFile32 is such a file for 32-bit programs. Nanoserver has no such folder.
+	mountedFile32 = `C:\Windows\SysWOW64\windows-node-test.dll`
 )
 
 // containerd runs containerd as a service: HostProcess containers need one that runs as SYSTEM.
@@ -201,7 +203,7 @@ func (n *node) runContainer(ctx context.Context, name string, c container) (stri
 type inspection struct {
 	Status struct {
 		State    string `json:"state"`
-		ExitCode int    `json:"exitCode"`
+		ExitCode int64  `json:"exitCode"`
 	} `json:"status"`
 	Info struct {
 		// Config is what the kubelet has asked for.
@@ -252,6 +254,12 @@ func (n *node) withFile(ctx context.Context) ([]string, error) {
 		return nil, &problem{"a container has changed a read-only file of the host", "report this to containerd", err}
 	}
 	return nil, nil
+}
+
+// withFile32 runs a container with a file in a folder that the image lacks.
+func (n *node) withFile32(ctx context.Context) ([]string, error) {
+	file := filepath.Join(n.folder, "mounted.dll")
+	return nil, n.mustSee(ctx, "file32", container{user: user, mounts: []hostMount{{file, mountedFile32, true}}}, checks{"file32": "yes"})
 }
 
 // withUnknownLocation must fail: the host has no device there. If a container starts, Windows

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -152,26 +153,85 @@ func (n *node) installVisible(ctx context.Context) ([]string, error) {
 	if err != nil || len(files) < 3 {
 		return nil, &problem{"the pod did not copy directx-visible to the node", "read the log of the init container", errors.Join(err, fmt.Errorf("files: %v", files))}
 	}
-	if err := n.stopGracefully(ctx, pod.container); err != nil {
+	code, err := n.stopGracefully(ctx, pod.container)
+	if err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("files=%d", len(files))}, n.removePod(ctx, visiblePodName)
+	return []string{fmt.Sprintf("files=%d", len(files)), fmt.Sprintf("exit=%d", code)}, n.removePod(ctx, visiblePodName)
 }
 
-// stopGracefully stops a container as the kubelet does, and fails unless it ends by itself.
-func (n *node) stopGracefully(ctx context.Context, container string) error {
+// controlExit is the exit code of a program that the shutdown event ends, as the runtime or crictl
+// reports it: STATUS_CONTROL_C_EXIT (ntstatus.h), without and with a sign.
+var controlExit = []int64{0xC000013A, 0xC000013A - 1<<32}
+
+// stopGracefully stops a container as the kubelet does, and returns its exit code. It fails unless
+// the container ends by itself.
+//
+// Where Windows has a bind filter, the code is that of cmd.exe, through which hcsshim starts the
+// program. The event ends cmd.exe, and hcsshim then sends it to the program
+// (internal/jobcontainers).
+func (n *node) stopGracefully(ctx context.Context, container string) (int64, error) {
 	if _, err := n.crictl(ctx, "stop", "--timeout", "30", container); err != nil {
-		return err
+		return 0, err
 	}
 	found, err := n.inspect(ctx, container)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if found.Status.State != "CONTAINER_EXITED" || found.Status.ExitCode != 0 {
-		return &problem{
-			"a HostProcess container did not shut down gracefully", "read its log: it ends with `shutting down`",
-			fmt.Errorf("%s with %d", found.Status.State, found.Status.ExitCode),
+	code := found.Status.ExitCode
+	if found.Status.State != "CONTAINER_EXITED" || (code != 0 && !slices.Contains(controlExit, code)) {
+		return 0, &problem{
+			"a HostProcess container did not shut down gracefully", "read its log, and that of containerd",
+			fmt.Errorf("%s with %d", found.Status.State, code),
 		}
 	}
-	return nil
+	return code, nil
 }
+
+// stopPlugin stops the container of the plugin, which nothing must start again: the next plugin
+// would remove sockets that this one has left.
+func (n *node) stopPlugin(ctx context.Context, container string) ([]string, error) {
+	before, err := n.pluginSockets()
+	if err != nil {
+		return nil, err
+	}
+	if len(before) == 0 {
+		return nil, &problem{"the plugin has no sockets", "read its log", nil}
+	}
+	code, err := n.stopGracefully(ctx, container)
+	if err != nil {
+		return nil, err
+	}
+	// Windows keeps the file of a socket whose program is killed.
+	if err := eventually(ctx, "the plugin has removed its sockets", func() (bool, error) {
+		left, err := n.pluginSockets()
+		return err == nil && len(left) == 0, errors.Join(err, fmt.Errorf("sockets: %v", left))
+	}); err != nil {
+		return nil, err
+	}
+	log, err := n.crictl(ctx, "logs", container)
+	if err != nil {
+		return nil, err
+	}
+	// When cmd.exe ends, hcsshim closes the pipe of the log, before the plugin gets the event.
+	hasLine := strings.Contains(log, "shutting down")
+	if code == 0 && !hasLine {
+		return nil, &problem{"the log does not end with `shutting down`", "read the log", errors.New(tail(log))}
+	}
+	return []string{fmt.Sprintf("sockets=%d", len(before)), fmt.Sprintf("exit=%d", code), fmt.Sprintf("log=%t", hasLine)}, nil
+}
+
+// pluginSockets are the names of the sockets in the kubelet's directory, without the kubelet's.
+func (n *node) pluginSockets() ([]string, error) {
+	entries, err := os.ReadDir(n.devicePlugins())
+	var names []string
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, ".sock") && name != "kubelet.sock" {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// devicePlugins is the kubelet's directory with the sockets of device plugins.
+func (n *node) devicePlugins() string { return n.onDrive("var", "lib", "kubelet", "device-plugins") }

@@ -37,7 +37,20 @@ func TestKubeletWithoutAPIServer(t *testing.T) {
 		}
 	}()
 	must(t, writeJSON(n.inventory(), madeUpInventory(`C:\Windows\System32\DriverStore\FileRepository\test.inf_amd64_1`, "test.dll")))
-	_, err := n.predict(ctx, n.configuration())
+	// What pods of nanoserver get on Windows.
+	_, err := n.predict(ctx, onWindows().configuration())
+	must(t, err)
+	launcher := false
+	for _, mount := range n.wanted[0].Mounts {
+		launcher = launcher || strings.Contains(mount.HostPath, simulated)
+		if strings.Contains(mount.ContainerPath, "SysWOW64") {
+			t.Errorf("nanoserver has no folder for %s", mount.ContainerPath)
+		}
+	}
+	if !launcher {
+		t.Errorf("pods get no directx-visible: %+v", n.wanted)
+	}
+	_, err = n.predict(ctx, n.configuration())
 	must(t, err)
 	_, err = n.startKubelet(ctx)
 	must(t, err)
