@@ -65,6 +65,9 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 			t.Errorf("a probe of %s receives %q", path, text)
 		}
 	}
+	if text := p.page(t, "/"); !strings.Contains(text, "<h1>directx-feature-discovery</h1>") {
+		t.Errorf("the first page is %q", text)
+	}
 	for _, purpose := range []string{"labels", "condition", "watch"} {
 		if text := p.page(t, "/metrics"); !strings.Contains(text, `directx_feature_discovery_last_success_timestamp_seconds{purpose="`+purpose+`"} `) {
 			t.Errorf("the metrics have no success of %s:\n%s", purpose, text)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 )
 
 const (
@@ -29,7 +30,7 @@ func TestCleanupAfterUninstall(t *testing.T) {
 	ctx := context.Background()
 	// The Job is for a Windows node, so no kubelet runs it.
 	runHelm(t, "install", "gpus", chart, "--create-namespace",
-		"--set", "psa.enabled=true,featureDiscovery.enabled=true,featureDiscovery.cleanup=true,featureDiscovery.startupTaint="+startupTaint)
+		"--set", pushedImage+",psa.enabled=true,featureDiscovery.enabled=true,featureDiscovery.cleanup=true,featureDiscovery.startupTaint="+startupTaint)
 	mustHaveAccounts(t, "gpus-directx-device-plugin-discovery")
 	n := labeledNode(t, "cleanup")
 
@@ -50,6 +51,7 @@ func TestCleanupAfterUninstall(t *testing.T) {
 	if _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
+	mustOnlyRemove(t, client, n)
 	n.cleanUp(a, pods.Items[0].Spec.Containers[0])
 	for message, err := range map[string]error{
 		"cannot delete resource \"nodes\"": client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}),
@@ -73,9 +75,39 @@ func TestCleanupAfterUninstall(t *testing.T) {
 	if err != nil || len(roles.Items) != 0 {
 		t.Errorf("there are still roles: %v %v", roles, err)
 	}
+	policies, err := api.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, ofChart)
+	if err != nil || len(policies.Items) != 0 {
+		t.Errorf("there are still policies: %v %v", policies, err)
+	}
 	namespace, err := api.CoreV1().Namespaces().Get(ctx, chartNamespace, metav1.GetOptions{})
 	if err != nil || namespace.Labels["pod-security.kubernetes.io/enforce"] != "privileged" || namespace.DeletionTimestamp != nil {
 		t.Errorf("the namespace is %v: %v", namespace, err)
+	}
+}
+
+// mustOnlyRemove fails unless the policy refuses every change of a node to the account of the clean-up that does not remove what
+// the feature discovery has written.
+func mustOnlyRemove(t *testing.T, client *kubernetes.Clientset, n *node) {
+	t.Helper()
+	for name, change := range map[string]struct{ patch, subresource string }{
+		"a new label":                           {`{"metadata": {"labels": {"directx.microsoft.com/vendor": "other"}}}`, ""},
+		"another value of a label":              {`{"metadata": {"labels": {"directx.microsoft.com/count": "9"}}}`, ""},
+		"another label":                         {`{"metadata": {"labels": {"example.com/team": null}}}`, ""},
+		"an annotation":                         {`{"metadata": {"annotations": {"directx.microsoft.com/cordoned-devices": "x"}}}`, ""},
+		"a finalizer":                           {`{"metadata": {"finalizers": ["example.com/x"]}}`, ""},
+		"unschedulable":                         {`{"spec": {"unschedulable": true}}`, ""},
+		"a new taint":                           {`{"spec": {"taints": [{"key": "example.com/x", "effect": "NoExecute"}]}}`, ""},
+		"the startup taint with another effect": {`{"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoExecute"}]}}`, ""},
+		"a new condition":                       {`{"status": {"conditions": [{"type": "Other", "status": "True"}]}}`, "status"},
+		"another condition":                     {`{"status": {"conditions": [{"type": "DirectXDevicesHealthy", "status": "Unknown"}]}}`, "status"},
+		"the capacity":                          {`{"status": {"capacity": {"example.com/gpu": "9"}}}`, "status"},
+	} {
+		eventually(t, "the refusal of "+name, "directx-feature-discovery cleanup may", func() string {
+			_, err := client.CoreV1().Nodes().Patch(context.Background(), n.name, types.StrategicMergePatchType, []byte(change.patch),
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources(change.subresource)...)
+			_, reason, _ := strings.Cut(text(err), "denied request: ")
+			return reason[:min(len(reason), len("directx-feature-discovery cleanup may"))]
+		})
 	}
 }
 

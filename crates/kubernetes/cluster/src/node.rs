@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::stream::{Stream, TryStreamExt as _, iter, try_unfold};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -12,8 +13,8 @@ use serde_json::json;
 use crate::client::Client;
 use crate::error::ClusterError;
 
-/// How many nodes one answer contains at most.
-const PAGE: u32 = 500;
+/// How many nodes one answer contains at most. A node with many images and annotations has 100 KiB.
+const PAGE: u32 = 100;
 
 /// The names of the labels that `manager` has applied to `node`.
 #[must_use]
@@ -79,19 +80,18 @@ fn written_at(now: &Time, node: &Node, wanted: &NodeCondition) -> NodeCondition 
 }
 
 impl Client {
-    /// The names of all nodes.
-    pub async fn node_names(&self) -> Result<Vec<String>, ClusterError> {
-        let nodes = self.nodes();
-        let mut names = Vec::new();
-        let mut params = ListParams::default().limit(PAGE);
-        loop {
-            let page = self.answer("list the nodes", nodes.list_metadata(&params)).await?;
-            names.extend(page.items.iter().map(ResourceExt::name_any));
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(names);
-            }
-        }
+    /// All nodes, as they were when this was called. A page is read when the previous one ends.
+    pub fn all_nodes(&self) -> impl Stream<Item = Result<Node, ClusterError>> {
+        let first = Some(ListParams::default().limit(PAGE));
+        let pages = try_unfold(first, move |params| async move {
+            let Some(params) = params else { return Ok(None) };
+            let nodes = self.nodes();
+            let page = self.answer("list the nodes", nodes.list(&params)).await?;
+            let token = page.metadata.continue_.filter(|token| !token.is_empty());
+            let next = token.map(|token| params.continue_token(&token));
+            Ok::<_, ClusterError>(Some((iter(page.items.into_iter().map(Ok)), next)))
+        });
+        pages.try_flatten()
     }
 
     /// The node as it is.
@@ -156,7 +156,7 @@ impl Client {
 
     /// Removes the taints with this key from the node, which was `node` when it was read.
     ///
-    /// Taints are one value, so only a JSON patch can leave the others alone. The server refuses
+    /// Taints are one value, so only a JSON patch can keep the others. The server refuses
     /// the patch if the taints have moved since.
     pub async fn remove_taint(&self, node: &Node, key: &str) -> Result<Node, ClusterError> {
         let mut steps = Vec::new();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use http::Response;
 use http::header::RETRY_AFTER;
 use http_body_util::Full;
@@ -14,8 +15,8 @@ use serde_json::json;
 
 use crate::client::read_retry_after;
 use crate::{
-    Access, AccessError, Client, Event, Node, NodeCondition, NodeWatch, TestServer, WatchEvent,
-    is_older,
+    Access, AccessError, Client, Event, Node, NodeCondition, NodeWatch, ResourceExt as _,
+    TestServer, WatchEvent, is_older,
 };
 
 fn labels() -> BTreeMap<String, String> {
@@ -129,12 +130,14 @@ fn an_older_version_of_another_object_is_not_older() {
 }
 
 #[tokio::test]
-async fn the_names_of_all_nodes_are_listed_page_by_page() {
+async fn all_nodes_are_listed_page_by_page() {
     let server = TestServer::new(json!({}));
     for name in ["node-2", "node-3"] {
         server.add(name, json!({}));
     }
-    assert_eq!(server.client().node_names().await.unwrap(), ["node-1", "node-2", "node-3"]);
+    let nodes: Vec<Node> = server.client().all_nodes().try_collect().await.unwrap();
+    let names: Vec<_> = nodes.iter().map(Node::name_any).collect();
+    assert_eq!(names, ["node-1", "node-2", "node-3"]);
     assert_eq!(server.requests().len(), 3);
 }
 
