@@ -62,7 +62,11 @@ pub(crate) fn check() -> Result<()> {
         run(go("build").args(["./control_plane", "helm.sh/helm/v4/cmd/helm"]))?;
         run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
     }
-    run(test().args(packages()))?;
+    let mut tests = test();
+    if !cfg!(windows) {
+        tests.env("OLDEST_HELM", prerequisites::oldest_helm()?);
+    }
+    run(tests.args(packages()))?;
     for module_file in older() {
         run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
     }
@@ -73,7 +77,7 @@ pub(crate) fn check() -> Result<()> {
 pub(crate) fn linux_node() -> Result<()> {
     workspace::build()?;
     let archive = workspace::target_dir().join("linux-node.tar");
-    let source = Source::read(None)?;
+    let source = Source::read(None, false)?;
     let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, workspace::VERSION);
     image::build(&LINUX, None, "dev", &source, &name)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;

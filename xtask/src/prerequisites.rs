@@ -132,6 +132,16 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
     })
 }
 
+/// The oldest helm with which the chart works.
+pub(crate) fn oldest_helm() -> Result<PathBuf> {
+    let folder = installed("helm", "3.14.4", |folder| {
+        let mut go = Command::new("go");
+        go.args(["install", "helm.sh/helm/v3/cmd/helm@v3.14.4"]).env("GOBIN", folder);
+        download(&mut go)
+    })?;
+    Ok(folder.join("helm"))
+}
+
 /// The folder with lychee, actionlint, zizmor and shellcheck.
 pub(crate) fn checkers() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;

@@ -22,6 +22,8 @@ import (
 
 const (
 	chart = "../../../deploy/charts/directx-device-plugin"
+	// pushedImage is the value without which the chart of a clone is refused.
+	pushedImage = "image.repository=registry.your-company.example/directx-device-plugin"
 	// optOut is the label of pods that the chart does not change.
 	optOut = "directx.microsoft.com/visibility-inject"
 	// required is a resource whose containers run only with the filter.
@@ -35,7 +37,7 @@ var injection = sync.OnceValue(func() error {
 		"required": "visibility.enabled=true,visibility.require=true,visibility.resources[0]=" + required,
 	} {
 		text, err := helmCommand("template", release, chart, "--kube-version", "1.37.0",
-			"--show-only", "templates/visibility-injection.yaml", "--set", "visibility.inject=true,"+values).Output()
+			"--show-only", "templates/visibility-injection.yaml", "--set", pushedImage+",visibility.inject=true,"+values).Output()
 		if err != nil {
 			return fmt.Errorf("helm: %w", err)
 		}
@@ -135,6 +137,10 @@ func TestCommandsStartWithDirectxVisible(t *testing.T) {
 			windowsPod(using(display, "main", `C:\tools\DirectX-Visible.exe`, "--require", "--", "app")), nil},
 		{"a program with a similar name", "main: directx-visible -- not-directx-visible.exe",
 			windowsPod(using(display, "main", "not-directx-visible.exe")), nil},
+		{"a program of a webhook in front of the prefix", "main: wrapper -- directx-visible -- app",
+			windowsPod(using(display, "main", "wrapper", "--", "directx-visible", "--", "app")), nil},
+		{"a program of a webhook with the prefix as arguments", "main: wrapper", windowsPod(using(display, "main", "wrapper")),
+			func(pod *v1.Pod) { pod.Spec.Containers[0].Args = []string{"directx-visible", "--", "app"} }},
 		{"no command", "main: ", windowsPod(using(display, "main")), nil},
 		{"no device", "main: app", windowsPod(plain("main", "app")), nil},
 		{"a limit of zero", "main: app", windowsPod(using(display, "main", "app")),
@@ -205,6 +211,15 @@ func TestPodsWithDirectxVisibleCanBeUpdated(t *testing.T) {
 	for step, command := range map[string][]string{"with": {"directx-visible", "--", "app"}, "without": {"app"}} {
 		if found, err := update(changed, step, command...); err != nil || found != step+" main: directx-visible -- app" {
 			t.Errorf("after an update %s prefix, the pod is %q: %v", step, found, err)
+		}
+	}
+	// Pods from before visibility.require was switched on or off.
+	for name, pod := range map[string]*v1.Pod{
+		"main: directx-visible --require -- app": windowsPod(using(display, "main", "directx-visible", "--require", "--", "app")),
+		"main: directx-visible -- app":           windowsPod(using(required, "main", "directx-visible", "--", "app")),
+	} {
+		if found, err := update(stored(pod), "switched", "app"); err != nil || found != "switched "+name {
+			t.Errorf("after a switch, the pod is %q: %v", found, err)
 		}
 	}
 	if found, err := update(changed, "other", "other"); !errors.IsInvalid(err) {
@@ -310,13 +325,34 @@ func TestContainersWithoutCommandAreReported(t *testing.T) {
 	silent.Labels = map[string]string{optOut: "disabled"}
 	linux := windowsPod(using(display, "b"))
 	linux.Spec.NodeSelector[v1.LabelOSStable] = "linux"
+	without := func(affinity string, containers ...v1.Container) *v1.Pod {
+		pod := windowsPod(containers...)
+		pod.Spec.NodeSelector = nil
+		if affinity != "" {
+			terms := []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelOSStable, Operator: v1.NodeSelectorOpIn, Values: []string{affinity}}}}}
+			pod.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: terms}}}
+		}
+		return pod
+	}
+	const unknown = "directx-visible does not start these containers, because the pod does not name its operating system: a. " +
+		"Add the node selector kubernetes.io/os=windows, or kubernetes.io/os=linux for Linux nodes, or set the label " + optOut + "=disabled of the pod"
+	exempt := without("", using(display, "a", "app"))
+	exempt.Labels = silent.Labels
 	for kind := range kinds {
 		pod := windowsPod(using(display, "a", "app"), using(display, "b"), plain("d"))
 		pod.Spec.InitContainers = []v1.Container{using(display, "c")}
 		eventually(t, "the warning of a "+kind, true, func() bool { return strings.HasSuffix(report(kind, pod), text) })
-		for name, pod := range map[string]*v1.Pod{"with commands": windowsPod(using(display, "a", "app")), "with the label": silent, "for Linux": linux} {
+		for name, pod := range map[string]*v1.Pod{"with commands": windowsPod(using(display, "a", "app")), "with the label": silent, "for Linux": linux,
+			"for Linux by an affinity": without("linux", using(display, "a", "app")), "without system and with the label": exempt,
+			"without system and devices": without("", plain("a", "app")), "without system and with a prefix": without("", using(display, "a", "directx-visible", "--", "app"))} {
 			if found := report(kind, pod); found != "" {
 				t.Errorf("a %s %s is reported: %s", kind, name, found)
+			}
+		}
+		for name, pod := range map[string]*v1.Pod{"that names Windows by an affinity": without("windows", using(display, "a", "app"), plain("d")),
+			"without system": without("", using(display, "a", "app"), plain("d"))} {
+			if found := report(kind, pod); !strings.HasSuffix(found, unknown) {
+				t.Errorf("a %s %s is reported as %q", kind, name, found)
 			}
 		}
 	}

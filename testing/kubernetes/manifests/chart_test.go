@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,8 +26,21 @@ const (
 	releaseNamespace = "device-plugins"
 )
 
-// runHelm runs helm with a home of its own and returns standard output and standard error.
+// The chart refuses the registry in the files of a clone, so the tests set another one.
+const (
+	placeholder = "registry.example.com"
+	registry    = "registry.your-company.example"
+	pushedImage = "image: {repository: " + registry + "/directx-device-plugin}"
+)
+
+// runHelm runs helm and returns standard output and standard error.
 func runHelm(t *testing.T, arguments ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	return runVersion(t, helm, arguments...)
+}
+
+// runVersion runs a version of helm with a home of its own.
+func runVersion(t *testing.T, helm string, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
@@ -48,22 +63,27 @@ func valuesFile(t *testing.T, values string) string {
 	return path
 }
 
-// render runs `helm template`.
+// render runs `helm template`. Without other values, the images are in a registry of the user.
 func render(t *testing.T, values string, more ...string) (manifest, messages string, err error) {
 	t.Helper()
-	arguments := []string{"template", release, filepath.Join(repository, chart),
-		"--namespace", releaseNamespace, "--values", valuesFile(t, values)}
-	return runHelm(t, append(arguments, more...)...)
+	return runHelm(t, append(template(t, values), more...)...)
 }
 
-// mustRender renders the chart and passes the result to the API server's code.
+// template returns the arguments of `helm template`.
+func template(t *testing.T, values string) []string {
+	t.Helper()
+	return []string{"template", release, filepath.Join(repository, chart),
+		"--namespace", releaseNamespace, "--values", valuesFile(t, pushedImage), "--values", valuesFile(t, values)}
+}
+
+// mustRender renders the chart and passes the result to the API server's code. The images have the names of those in the manifests.
 func mustRender(t *testing.T, values string) objects {
 	t.Helper()
 	manifest, messages, err := render(t, values)
 	if err != nil {
 		t.Fatalf("helm template: %v\n%s", err, messages)
 	}
-	found, err := admit(manifest)
+	found, err := admit(strings.ReplaceAll(manifest, registry, placeholder))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, manifest)
 	}
@@ -107,6 +127,32 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestDependency renders a parent chart that switches this one on and off, as Helm's documentation describes.
+func TestDependency(t *testing.T) {
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts/directx-device-plugin"), os.DirFS(filepath.Join(repository, chart))); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: platform\nversion: 1.0.0\ndependencies:\n" +
+			"- {name: directx-device-plugin, version: '>=0.0.0-0', condition: directx-device-plugin.enabled}\n",
+		"values.yaml": "global: {registry: x}\ndirectx-device-plugin: {enabled: true, " + pushedImage + "}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(parent, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for isEnabled, count := range map[string]int{"true": 1, "false": 0} {
+		manifest, messages, err := runHelm(t, "template", release, parent, "--namespace", releaseNamespace, "--set", "directx-device-plugin.enabled="+isEnabled)
+		if err != nil {
+			t.Fatalf("helm template: %v\n%s", err, messages)
+		}
+		if found, err := admit(manifest); err != nil || len(found.daemonSets) != count {
+			t.Errorf("enabled is %s: %d DaemonSets, %v", isEnabled, len(found.daemonSets), err)
+		}
+	}
+}
+
 // TestChangedConfigurationReachesRunningPods compares the pods of two configurations: a plugin
 // applies a changed file while it runs, and the kubelet updates no file of a subPath.
 func TestChangedConfigurationReachesRunningPods(t *testing.T) {
@@ -125,93 +171,7 @@ func TestChangedConfigurationReachesRunningPods(t *testing.T) {
 
 // TestInvalidValuesAreRefused checks that a mistake in the values is an error that names it.
 func TestInvalidValuesAreRefused(t *testing.T) {
-	const inject = "visibility: {enabled: true, inject: true}\n"
-	for _, invalid := range []struct{ name, values, message string }{
-		{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
-		{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
-		{"feature that does not exist", "metrics: {podMonitor: true}", "additional properties 'podMonitor' not allowed"},
-		{"port out of range", "metrics: {port: 65536}", "at '/metrics/port': maximum: got 65,536, want 65,535"},
-		{"unknown driver model", "driverModels: [vulkan]", "at '/driverModels/0': value must be one of 'wddm', 'mcdm', 'legacy'"},
-		{"no driver model", "driverModels: []", "at '/driverModels': minItems: got 0, want 1"},
-		{"driver model twice", "driverModels: [wddm, wddm]", "at '/driverModels': items at 0 and 1 are equal"},
-		{"legacy with another driver model", "driverModels: [legacy, wddm]", "at '/driverModels': maxItems: got 2, want 1"},
-		{"surge", "updateStrategy: {rollingUpdate: {maxSurge: 1}}", "at '/updateStrategy/rollingUpdate/maxSurge'"},
-		{"tag that is a number", "image: {tag: 1.0}", "at '/image/tag': got number, want string"},
-		{"invalid digest", "image: {digest: 'sha256:12'}", "at '/image/digest'"},
-		{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}", "at '/image/repository'"},
-		{"repository of directx-visible with a tag", "visibility: {image: {repository: 'example.com/visible:1.0'}}", "at '/visibility/image/repository'"},
-		{"injection without files", "visibility: {inject: true}", "visibility.inject needs visibility.enabled"},
-		{"requirement without injection", "visibility: {enabled: true, require: true}", "visibility.require and visibility.resources need visibility.inject"},
-		{"injection with an unknown configuration", "visibility: {enabled: true, inject: true}\nconfig: {name: x, default: a}",
-			"visibility.inject does not know the resources in the ConfigMap x: list them in visibility.resources"},
-		{"injection with files switched off by a variable", inject + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: 'Off'}]",
-			`env sets WDDM_DEVICE_PLUGIN_VISIBILITY to "Off", and visibility.inject needs required: remove the variable, which the chart sets`},
-		{"injection with files that are not required", inject + "env: [{name: mcdm_device_plugin_visibility, value: launcher}]",
-			`env sets mcdm_device_plugin_visibility to "launcher", and visibility.inject needs required`},
-		{"injection with an empty variable", inject + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: ''}]",
-			`env sets WDDM_DEVICE_PLUGIN_VISIBILITY to "", and visibility.inject needs required`},
-		{"injection with a rule that does not require files", inject + "config: {map: {a: 'resources: [{name: example.com/gpu, visibility: launcher}]'}}",
-			"config.map.a has a rule for example.com/gpu with visibility: launcher, and visibility.inject needs required: remove visibility from the rule"},
-		{"the same in other letters for a shared resource", "config: {map: {a: '{\"Resources\": [{\"Name\": \"example.com/gpu\", \"Visibility\": \"Launcher\"}]}'}}\n" +
-			"visibility: {enabled: true, inject: true, resources: [example.com/gpu.shared]}",
-			"config.map.a has a rule for example.com/gpu with visibility: launcher, and visibility.inject needs required"},
-		{"injection into a resource whose rule has no files", "config: {map: {a: 'resources: [{name: example.com/gpu, visibility: off}]'}}\n" +
-			"visibility: {enabled: true, inject: true, resources: [example.com/gpu]}",
-			"config.map.a has a rule for example.com/gpu with visibility: off, and visibility.inject applies to this resource"},
-		{"invalid name of a resource", "visibility: {resources: ['gpu']}", "at '/visibility/resources/0'"},
-		{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
-		{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
-		{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
-		{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number, want string"},
-		{"invalid namespace", "namespaceOverride: Kube_System", "at '/namespaceOverride'"},
-		{"unknown key of a toleration", "tolerations: [{taint: x}]", "additional properties 'taint' not allowed"},
-		{"configuration that is no text", "config: {map: {a: {multitenancy: 4}}}", "at '/config/map/a': got object, want string"},
-		{"pool without nodes", "pools: [{name: a}]", "at '/pools/0': missing property 'nodeSelector'"},
-		{"pool of all nodes", "pools: [{name: a, nodeSelector: {}}]", "at '/pools/0/nodeSelector': minProperties: got 0, want 1"},
-		{"invalid name of a pool", "pools: [{name: A, nodeSelector: {pool: a}}]", "at '/pools/0/name'"},
-		{"two pools with one name", "pools: [{name: a, nodeSelector: {pool: a}}, {name: a, nodeSelector: {pool: b}}]",
-			"pools[1] (a) has the same name as another DaemonSet"},
-		{"a pool with the name of the Linux nodes", "linux: {enabled: true}\npools: [{name: linux, nodeSelector: {pool: a}}]",
-			"pools[0] (linux) has the same name as another DaemonSet"},
-		{"several configurations for Linux nodes", "linux: {enabled: true}\nconfig: {map: {a: '', b: ''}}\npools: [{name: x, nodeSelector: {pool: a}, config: a}]",
-			"linux.config selects no configuration: set config.default to one of: a, b"},
-		{"ConfigMap in and outside the chart", "config: {name: x, default: a, map: {a: ''}}", "config.name and config.map cannot be combined"},
-		{"no configuration selected", "config: {map: {b: '', a: ''}}", "config.default selects no configuration: set config.default to one of: a, b"},
-		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
-		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
-			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
-		{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
-		{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
-		{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled needs metrics.enabled"},
-		{"Services without metrics", "serviceMonitor: {enabled: true}", "serviceMonitor.enabled needs metrics.enabled"},
-		{"alerts without metrics", "prometheusRule: {enabled: true}", "prometheusRule.enabled needs metrics.enabled"},
-		{"dashboard without metrics", "dashboard: {enabled: true}", "dashboard.enabled needs metrics.enabled"},
-		{"two monitors", "metrics: {enabled: true}\npodMonitor: {enabled: true}\nserviceMonitor: {enabled: true}",
-			"podMonitor.enabled and serviceMonitor.enabled cannot be combined"},
-		{"equal ports", "metrics: {enabled: true, port: 9401}\nfeatureDiscovery: {enabled: true}",
-			"metrics.port and featureDiscovery.port are both 9401"},
-		{"an address that the probe cannot reach", "metrics: {enabled: true, address: 10.0.0.4}\nfeatureDiscovery: {enabled: true}",
-			"metrics.address is 10.0.0.4, where the probes do not reach the feature discovery: use $(NODE_IP)"},
-		{"an IPv6 address without brackets", "metrics: {enabled: true, address: '::1'}",
-			`metrics.address is ::1, an IPv6 address without brackets: write "[::1]"`},
-		{"an address with a port", "metrics: {enabled: true, address: '10.0.0.4:9400'}", "at '/metrics/address'"},
-		{"another variable as address", "metrics: {enabled: true, address: $(POD_IP)}", "at '/metrics/address'"},
-		{"a taint of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: node.kubernetes.io/not-ready}",
-			"featureDiscovery.startupTaint is node.kubernetes.io/not-ready, a taint of Kubernetes: use a key with another prefix"},
-		{"a taint of a project of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: k8s.io/x}", "featureDiscovery.startupTaint is k8s.io/x"},
-		{"no account", "featureDiscovery: {enabled: true}\nserviceAccount: {create: false}", "set serviceAccount.name to an account that exists"},
-		{"clean-up without roles", "featureDiscovery: {enabled: true, cleanup: true}\nrbac: {create: false}", "featureDiscovery.cleanup needs rbac.create"},
-		{"no port", "metrics: {port: null}", "at '/metrics': missing property 'port'"},
-		{"no log format", "logFormat: null", "missing property 'logFormat'"},
-		{"two pools with one selector", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, nodeSelector: {pool: x, kubernetes.io/os: windows}}]",
-			"pools[0] (a) and pools[1] (b) have the same nodes"},
-		{"two fallback pools", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, fallback: true}, {name: c, fallback: true}]",
-			"pools[1] (b) and pools[2] (c) have the same nodes"},
-		{"a pool that is no fallback", "pools: [{name: a, fallback: false}]", "at '/pools/0': missing property 'nodeSelector'"},
-		{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
-		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
-			`pools[0] (x) selects the configuration "c", which config.map does not have`},
-	} {
+	for _, invalid := range invalidValues {
 		t.Run(invalid.name, func(t *testing.T) {
 			_, messages, err := render(t, invalid.values)
 			if err == nil {
@@ -222,6 +182,56 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDefaultsOfAClone shows that the chart of a clone, as it is, installs nothing that does not exist.
+func TestDefaultsOfAClone(t *testing.T) {
+	_, messages, err := runHelm(t, "template", release, filepath.Join(repository, chart))
+	if err == nil || !strings.Contains(messages, "image.repository is "+image+", which does not exist") {
+		t.Errorf("got %v: %s", err, messages)
+	}
+}
+
+// TestCommonLabels checks that every object has them, and that they replace no label of the chart.
+func TestCommonLabels(t *testing.T) {
+	manifest, messages, err := render(t, everyImage+`
+commonLabels: {team: graphics, number: "1", release: all, app.kubernetes.io/instance: other}
+podLabels: {release: pods}
+metrics: {enabled: true}
+podMonitor: {enabled: true, labels: {release: monitors}}
+prometheusRule: {enabled: true}
+dashboard: {enabled: true}
+psa: {enabled: true}
+config: {map: {a: ''}}
+`, "--set", "visibility.inject=true")
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, messages)
+	}
+	count := 0
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		var object unstructured.Unstructured
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if object.Object == nil {
+			continue
+		}
+		count++
+		what := object.GetKind() + " " + object.GetName()
+		expected := map[string]string{"PodMonitor": "monitors"}[object.GetKind()]
+		mustHaveCommonLabels(t, what, object.GetLabels(), cmp.Or(expected, "all"))
+		if labels, found, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels"); found {
+			mustHaveCommonLabels(t, "pods of "+what, labels, "pods")
+		}
+	}
+	if count < 25 {
+		t.Errorf("the chart has only %d objects", count)
+	}
+}
+
+func mustHaveCommonLabels(t *testing.T, what string, labels map[string]string, release string) {
+	t.Helper()
+	mustEqual(t, what, labels["team"]+" "+labels["number"]+" "+labels["release"]+" "+labels["app.kubernetes.io/instance"], "graphics 1 "+release+" gpus")
 }
 
 // TestNullSections checks that a section without values is refused, or means no values.
@@ -278,7 +288,7 @@ func TestLint(t *testing.T) {
 func TestNotes(t *testing.T) {
 	notes := func(values string, more ...string) string {
 		arguments := append([]string{"install", release, filepath.Join(repository, chart), "--dry-run=client",
-			"--values", valuesFile(t, values)}, more...)
+			"--values", valuesFile(t, pushedImage), "--values", valuesFile(t, values)}, more...)
 		stdout, stderr, err := runHelm(t, arguments...)
 		_, text, found := strings.Cut(stdout, "\nNOTES:\n")
 		if err != nil || !found {
@@ -318,6 +328,11 @@ func TestNotes(t *testing.T) {
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
 		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n",
 		"   d: nodes outside the other pools use the configuration c\n")
+	if strings.Contains(text, "WARNING") {
+		t.Errorf("the notes warn of pools that a label tells apart:\n%s", text)
+	}
+	text = notes("pools: [{name: a, nodeSelector: {gpu: t4}}, {name: b, nodeSelector: {team: dev}}]")
+	mustContain(text, "WARNING: a node with the labels of a and of b would run two plugins")
 	text = notes("psa: {enabled: true}", "--namespace", releaseNamespace)
 	if strings.Contains(text, "kubectl label namespace") {
 		t.Errorf("the notes want to label a namespace that the chart labels:\n%s", text)

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -142,10 +143,10 @@ var variants = []struct {
 	},
 	{
 		name:   "monitoring",
-		values: "metrics: {enabled: true, address: 127.0.0.1}\npodMonitor: {enabled: true, interval: 30s, labels: {release: x}}\nprometheusRule: {enabled: true}\ndashboard: {enabled: true}",
+		values: "metrics: {enabled: true, address: 10.0.0.1}\npodMonitor: {enabled: true, interval: 30s, labels: {release: x}}\nprometheusRule: {enabled: true}\ndashboard: {enabled: true}",
 		check: func(t *testing.T, found objects) {
 			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
-			mustEqual(t, "last argument", args[len(args)-1], "--listen=127.0.0.1:9400")
+			mustEqual(t, "last argument", args[len(args)-1], "--listen=10.0.0.1:9400")
 			monitor, rule, dashboard := found.custom[0], found.custom[1], found.configMaps[0]
 			selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
 			if !matches(selector, found.daemonSets[0].Spec.Template.Labels) {
@@ -164,8 +165,13 @@ var variants = []struct {
 			for _, rule := range rules {
 				rule := rule.(map[string]any)
 				mustBeMetrics(t, rule["expr"].(string))
-				if !strings.Contains(page, "| `"+rule["alert"].(string)+"` |") {
-					t.Errorf("docs/metrics.md does not describe %v", rule["alert"])
+				name, annotations := rule["alert"].(string), rule["annotations"].(map[string]any)
+				if !strings.Contains(page, "\n### `"+name+"`\n") {
+					t.Errorf("docs/metrics.md does not describe %s", name)
+				}
+				mustEqual(t, "runbook", annotations["runbook_url"].(string), "https://github.com/OWNER/REPOSITORY/blob/main/docs/metrics.md#"+strings.ToLower(name))
+				if description, _ := annotations["description"].(string); len(description) < 50 || description == annotations["summary"] {
+					t.Errorf("the description of %s is %q", name, description)
 				}
 			}
 			for _, rule := range regexp.MustCompile("(?m)^ *expr: (.*)$").FindAllStringSubmatch(read(t, "docs/nvidia.md"), -1) {
@@ -229,6 +235,21 @@ visibility: {enabled: true}
 		},
 	},
 	{
+		name:   "annotations beside a PodMonitor",
+		values: "metrics: {enabled: true}\npodMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		check:  mustHaveOnlyAnnotationsOfUsers,
+	},
+	{
+		name:   "annotations beside a ServiceMonitor",
+		values: "metrics: {enabled: true}\nserviceMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		check:  mustHaveOnlyAnnotationsOfUsers,
+	},
+	{
+		name:   "annotations with a loopback address",
+		values: "metrics: {enabled: true, address: 127.0.0.1}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		check:  mustHaveOnlyAnnotationsOfUsers,
+	},
+	{
 		name:   "relabelings of the PodMonitor",
 		values: "metrics: {enabled: true}\npodMonitor: {enabled: true, relabelings: [{targetLabel: node}]}",
 		check: func(t *testing.T, found objects) {
@@ -250,6 +271,71 @@ visibility: {enabled: true}
 	{
 		name:   "a startup taint of the autoscaler",
 		values: "featureDiscovery: {enabled: true, startupTaint: startup-taint.cluster-autoscaler.kubernetes.io/gpu}",
+	},
+	{
+		name: "keys without values",
+		values: "nodeSelector:\ntolerations:\naffinity:\npodAnnotations:\npodLabels:\nenv:\nmetrics: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n" +
+			"podMonitor: {enabled: true, labels: }\nprometheusRule: {enabled: true, labels: }\ndashboard: {enabled: true, labels: }\nlinux: {enabled: true}\nvisibility: {enabled: true}",
+		relaxed: true,
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "nodes", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.NodeSelector), "map[kubernetes.io/arch:amd64 kubernetes.io/os:windows]")
+		},
+	},
+	{
+		name: "another directory of the kubelet",
+		values: "devicePluginDir: 'D:\\kubelet\\device-plugins'\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\n" +
+			"driverModels: [legacy]",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets {
+				container := daemonSet.Spec.Template.Spec.Containers[0]
+				commands := [][]string{container.Args}
+				if isPlugin(daemonSet) {
+					commands = append(commands, container.ReadinessProbe.Exec.Command, container.LivenessProbe.Exec.Command)
+				}
+				for _, command := range commands {
+					if slices.Contains(command, `--device-plugin-dir=D:\kubelet\device-plugins`) == isLinux(daemonSet) {
+						t.Errorf("%s runs %q", daemonSet.Name, command)
+					}
+				}
+				if isDiscovery(daemonSet) {
+					help, err := exec.Command(discovery, append(container.Args, "--help")...).CombinedOutput()
+					if err != nil {
+						t.Errorf("the program does not accept %q: %v\n%s", container.Args, err, help)
+					}
+				}
+			}
+			for _, test := range found.tests {
+				if slices.Contains(test.Spec.Containers[0].Args, `--device-plugin-dir=D:\kubelet\device-plugins`) == (test.Spec.OS.Name == corev1.Linux) {
+					t.Errorf("%s runs %q", test.Name, test.Spec.Containers[0].Args)
+				}
+			}
+		},
+	},
+	{
+		name:   "the pace of updates",
+		values: "updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "DaemonSets", strconv.Itoa(len(found.daemonSets)), "5")
+			for _, daemonSet := range found.daemonSets {
+				mustEqual(t, daemonSet.Name, daemonSet.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "50%")
+			}
+		},
+	},
+	{
+		name:   "updates by hand",
+		values: "updateStrategy: {type: OnDelete}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets {
+				mustEqual(t, daemonSet.Name, string(daemonSet.Spec.UpdateStrategy.Type), string(appsv1.OnDeleteDaemonSetStrategyType))
+			}
+		},
+	},
+	{
+		name:   "the number of nodes of an update",
+		values: "updateStrategy: {rollingUpdate: {maxUnavailable: 3}}",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "update", found.daemonSets[0].Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "3")
+		},
 	},
 	{
 		name:   "revisions",
@@ -448,6 +534,14 @@ config: {map: {a: "multitenancy: 2"}}
 			mustEqual(t, "name label", daemonSet.Spec.Template.Labels["app.kubernetes.io/name"], "directx-device-plugin")
 		},
 	},
+}
+
+// mustHaveOnlyAnnotationsOfUsers fails if Prometheus also finds pods by annotations of the chart.
+func mustHaveOnlyAnnotationsOfUsers(t *testing.T, found objects) {
+	t.Helper()
+	for _, daemonSet := range found.daemonSets {
+		mustEqual(t, "annotations of "+daemonSet.Name, fmt.Sprint(daemonSet.Spec.Template.Annotations), "map[a:b prometheus.io/scrape:false]")
+	}
 }
 
 // mustBeMetrics parses an expression as Prometheus does, and fails unless the plugin has its metrics.

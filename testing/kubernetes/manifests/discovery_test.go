@@ -89,6 +89,18 @@ func TestFeatureDiscovery(t *testing.T) {
 	}
 }
 
+// TestNoHooks checks that `helm template --no-hooks`, which the documentation tells users of `kubectl apply`, leaves out what runs once.
+func TestNoHooks(t *testing.T) {
+	manifest, messages, err := render(t, "linux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}", "--no-hooks")
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, messages)
+	}
+	found, err := admit(manifest)
+	if err != nil || len(found.daemonSets) != 4 || len(found.jobs)+len(found.tests) != 0 || len(found.account.accounts) != 1 || len(found.account.clusterRoles) != 1 {
+		t.Errorf("%d DaemonSets, %d Jobs, %d tests, %+v: %v", len(found.daemonSets), len(found.jobs), len(found.tests), found.account, err)
+	}
+}
+
 // TestCleanup checks the Job that removes the labels after the chart, and the rights of its account.
 func TestCleanup(t *testing.T) {
 	if found := mustRender(t, enabled); len(found.jobs) != 0 || len(found.account.accounts) != 1 {
@@ -112,7 +124,16 @@ func TestCleanup(t *testing.T) {
 			}) {
 				t.Errorf("the account has the rights %+v", role.Rules)
 			}
-			for _, annotations := range []map[string]string{hook.Annotations, role.Annotations, account.accounts[1].Annotations} {
+			if len(account.policies) != 2 || len(account.bindings) != 2 {
+				t.Fatalf("there are %d policies and %d bindings", len(account.policies), len(account.bindings))
+			}
+			policy, binding := account.policies[1], account.bindings[1]
+			mustEqual(t, "bound policy", binding.Spec.PolicyName, policy.Name)
+			mustEqual(t, "restricted account", policy.Spec.MatchConditions[0].Expression,
+				"request.userInfo.username == 'system:serviceaccount:"+releaseNamespace+":"+pod.ServiceAccountName+"'")
+			// Helm deletes the hooks in the order of their weights, so an account never remains without its policy.
+			mustEqual(t, "weights", role.Annotations["helm.sh/hook-weight"]+policy.Annotations["helm.sh/hook-weight"]+hook.Annotations["helm.sh/hook-weight"], "12")
+			for _, annotations := range []map[string]string{hook.Annotations, role.Annotations, account.accounts[1].Annotations, policy.Annotations, binding.Annotations} {
 				mustEqual(t, "hook", annotations["helm.sh/hook"], "post-delete")
 				mustEqual(t, "removal", annotations["helm.sh/hook-delete-policy"], "before-hook-creation,hook-succeeded")
 			}

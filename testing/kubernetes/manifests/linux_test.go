@@ -165,7 +165,7 @@ linux: {enabled: true, config: shared, image: {repository: example.com/linux, ta
 nodeSelector: {pool: windows}
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
 visibility: {enabled: true}
-metrics: {enabled: true, address: 127.0.0.1}
+metrics: {enabled: true, address: 10.0.0.1}
 podMonitor: {enabled: true}
 config: {map: {exclusive: 'multitenancy: 1', shared: 'multitenancy: 4'}}
 pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
@@ -179,7 +179,7 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 		t.Errorf("the pods run on nodes with %v, %v and %v", pod.NodeSelector, pod.Affinity, pod.Tolerations)
 	}
 	mustEqual(t, "arguments", strings.Join(pod.Containers[0].Args, " "),
-		"serve --driver-model=wddm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=127.0.0.1:9400")
+		"serve --driver-model=wddm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=10.0.0.1:9400")
 	labelled := mustRender(t, "linux: {enabled: true, nodeSelector: {directx.microsoft.com/dxg: null, feature: a}}").daemonSets[1]
 	expected = map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "feature": "a"}
 	if selector := labelled.Spec.Template.Spec.NodeSelector; !maps.Equal(selector, expected) {
@@ -218,7 +218,15 @@ func TestHelmTest(t *testing.T) {
 			t.Errorf("%s does not run as the plugin: %+v", test.Name, pod)
 		}
 		mustEqual(t, "image", pod.Containers[0].Image, plugin.Containers[0].Image)
-		mustEqual(t, "folders", paths(pod), paths(plugin))
+		if test.Spec.OS.Name == corev1.Linux {
+			mustEqual(t, "folders", paths(pod), "/var/lib/kubelet/device-plugins")
+			rights := pod.Containers[0].SecurityContext
+			if rights.Privileged != nil || *rights.AllowPrivilegeEscalation || !slices.Equal(rights.Capabilities.Drop, []corev1.Capability{"ALL"}) || pod.HostNetwork {
+				t.Errorf("%s has more rights than it needs: %+v", test.Name, rights)
+			}
+		} else {
+			mustEqual(t, "folders", paths(pod), "")
+		}
 		if faults := containerFaults(pod.Containers[0]); len(faults) != 0 {
 			t.Error(faults)
 		}

@@ -70,6 +70,19 @@ pools:
 	}
 }
 
+// TestPoolsThatAnAffinityTellsApart checks that such pools are not refused, and that a fallback pool without other pools selects all nodes.
+func TestPoolsThatAnAffinityTellsApart(t *testing.T) {
+	affinity := func(operator string) string {
+		return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: team, operator: " + operator + "}]}]}}}"
+	}
+	mustRender(t, "pools:\n- {name: a, nodeSelector: {gpu: t4}, "+affinity("DoesNotExist")+"}\n- {name: b, nodeSelector: {gpu: t4}, "+affinity("Exists")+"}")
+	mustRender(t, "pools:\n- {name: a, nodeSelector: {gpu: t4}, "+affinity("DoesNotExist")+"}\n- {name: b, nodeSelector: {gpu: t4, team: dev}}")
+	pod := mustRender(t, "pools: [{name: a, fallback: true}]").daemonSets[0].Spec.Template.Spec
+	if pod.Affinity != nil {
+		t.Errorf("a fallback pool without other pools has the affinity %v", pod.Affinity)
+	}
+}
+
 // TestValuesOfAPool checks that the values of a pool replace those of the chart.
 func TestValuesOfAPool(t *testing.T) {
 	found := mustRender(t, `

@@ -52,6 +52,7 @@ fn a_command_must_replace_the_registry() {
         "kubectl apply -k deploy/",
         "helm install name deploy/charts/directx-device-plugin --namespace kube-system",
         "helm upgrade name deploy/charts/directx-device-plugin --set image.repository=registry.example.com/a",
+        "helm template name deploy/charts/directx-device-plugin --set visibility.enabled=true",
         "ctr images import target/images/directx-device-plugin.tar\nkubectl apply -f deploy/linux.yml",
     ] {
         assert!(is_refused(refused), "{refused}");
@@ -141,12 +142,13 @@ fn blocks(root: &Path, page: &Path) -> Vec<Vec<(String, String)>> {
     blocks
 }
 
-/// The files or folders of this repository that a command installs in a cluster.
+/// The files or folders of this repository that a command installs in a cluster, or renders with
+/// helm, which refuses the registry of a clone.
 fn manifests(root: &Path, command: &str) -> Vec<PathBuf> {
     let words: Vec<_> = command.split([' ', '\n', ',', '=', '\'', '"', '(', ')']).collect();
     let has = |names: &[&str]| names.iter().any(|name| words.contains(name));
     let is_installed = has(&["kubectl"]) && has(&["apply", "create", "replace"])
-        || has(&["helm"]) && has(&["install", "upgrade"]);
+        || has(&["helm"]) && has(&["install", "upgrade", "template"]);
     let paths = words.iter().filter(|word| word.contains(['/', '\\']) || **word == "deploy");
     let paths = paths.map(|word| root.join(word.replace('\\', "/")));
     let manifests = paths.filter(|path| {

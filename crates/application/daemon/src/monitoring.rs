@@ -94,13 +94,35 @@ pub async fn health(event_loop: &Handle) -> Page {
     text(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
+/// The page at `/`, with links to the pages that every program has, and the answer to other paths.
+#[must_use]
+pub fn other_page(program: &str, path: &str) -> Page {
+    if path != "/" {
+        return text(StatusCode::NOT_FOUND, "no such page\n");
+    }
+    // The links are relative, for proxies that serve the pages below another path.
+    let html = format!(
+        "<!doctype html>\n\
+         <html lang=\"en\">\n\
+         <meta charset=\"utf-8\">\n\
+         <title>{program}</title>\n\
+         <h1>{program}</h1>\n\
+         <ul>\n\
+         <li><a href=\"metrics\">metrics</a></li>\n\
+         <li><a href=\"readyz\">readyz</a>: whether it is ready, and otherwise why not</li>\n\
+         <li><a href=\"healthz\">healthz</a>: whether it runs</li>\n\
+         </ul>\n"
+    );
+    page(StatusCode::OK, "text/html; charset=utf-8", html.into())
+}
+
 impl Sources {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
             "/metrics" => page(StatusCode::OK, CONTENT_TYPE, self.text().await.into()),
             "/healthz" => health(&self.event_loop).await,
             "/readyz" => self.readiness(),
-            _ => text(StatusCode::NOT_FOUND, "no such page\n"),
+            path => other_page("directx-device-plugin", path),
         }
     }
 

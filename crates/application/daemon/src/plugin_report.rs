@@ -68,7 +68,7 @@ impl PluginReport {
     pub fn new(pod_uid: String, set: &DeviceSet, pending: Option<String>) -> PluginReport {
         PluginReport {
             format: FORMAT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: devices::VERSION.to_owned(),
             pod_uid,
             pending,
             node: NodeReport::of(set),

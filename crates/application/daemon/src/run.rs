@@ -115,7 +115,7 @@ async fn serve(
         tracing::info!(signal, "shutting down");
     };
     tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
+        version = devices::VERSION,
         directory = %directory.display(),
         "starting"
     );

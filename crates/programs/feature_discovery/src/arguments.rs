@@ -22,7 +22,7 @@ Examples:
 
 /// Labels a Kubernetes node with the properties of its DirectX devices
 #[derive(Parser, Debug)]
-#[command(name = "directx-feature-discovery", version, after_help = EXAMPLES)]
+#[command(name = "directx-feature-discovery", version = devices::VERSION, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]

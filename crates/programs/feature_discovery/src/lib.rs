@@ -65,8 +65,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
             plugin: Some(directory.clone()),
         },
     );
-    let version = env!("CARGO_PKG_VERSION");
-    tracing::info!(version, directory = %directory.display(), "starting");
+    tracing::info!(version = devices::VERSION, directory = %directory.display(), "starting");
     if let Some(address) = line.listen {
         monitoring::start(address, reporter.requests())?;
     }

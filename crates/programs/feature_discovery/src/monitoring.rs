@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use daemon::DaemonError;
 use daemon::metrics::{CONTENT_TYPE, Metric, labels, render};
-use daemon::monitoring::{Answer, health, page, serve_pages, text};
+use daemon::monitoring::{Answer, Page, health, other_page, page, serve_pages, text};
 use http::StatusCode;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -124,21 +124,23 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Daemo
     let answer: Answer = Arc::new(move |request| {
         let event_loop = event_loop.clone();
         let requests = requests.clone();
-        Box::pin(async move {
-            match request.uri().path() {
-                "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),
-                "/healthz" => health(&event_loop).await,
-                "/readyz" => match requests.problem() {
-                    None => text(StatusCode::OK, "ready\n"),
-                    Some(problem) => {
-                        text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {problem}\n"))
-                    }
-                },
-                _ => text(StatusCode::NOT_FOUND, "no such page\n"),
-            }
-        })
+        Box::pin(async move { answer_to(request.uri().path(), &event_loop, requests).await })
     });
     serve_pages(address, "/metrics, /healthz and /readyz", answer)
+}
+
+async fn answer_to(path: &str, event_loop: &Handle, requests: Requests) -> Page {
+    match path {
+        "/metrics" => page(StatusCode::OK, CONTENT_TYPE, render(requests).into()),
+        "/healthz" => health(event_loop).await,
+        "/readyz" => match requests.problem() {
+            None => text(StatusCode::OK, "ready\n"),
+            Some(problem) => {
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {problem}\n"))
+            }
+        },
+        path => other_page("directx-feature-discovery", path),
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +154,16 @@ mod tests {
             let kind = kind.as_str();
             let row = format!("| `{name}` | {kind} | `{}` | ", labels.join("`, `"));
             assert!(page.contains(&row), "docs/labels.md needs the row {row}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_page_has_an_answer() {
+        for (path, status) in
+            [("/", 200), ("/metrics", 200), ("/healthz", 200), ("/readyz", 503), ("/metric", 404)]
+        {
+            let page = answer_to(path, &Handle::current(), Requests::new()).await;
+            assert_eq!(page.status(), status, "{path}");
         }
     }
 

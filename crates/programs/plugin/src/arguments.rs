@@ -26,7 +26,7 @@ Examples:
 
 /// Advertises the DirectX devices of a node to Kubernetes
 #[derive(Parser, Debug)]
-#[command(name = "directx-device-plugin", version, after_help = EXAMPLES)]
+#[command(name = "directx-device-plugin", version = devices::VERSION, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
     #[command(flatten)]
     pub(crate) logs: LogArguments,
@@ -38,7 +38,7 @@ pub(crate) struct CommandLine {
 ///
 /// The same as `directx-device-plugin serve --driver-model`, under an earlier name.
 #[derive(Parser, Debug)]
-#[command(version)]
+#[command(version = devices::VERSION)]
 pub(crate) struct OneModelCommandLine {
     #[command(flatten)]
     pub(crate) daemon: DaemonArguments,

@@ -31,17 +31,35 @@ kept whole. */}}
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
-{{/* The argument has `root` and `image`. A repository without `/` is in the registry of the plugin's image. */}}
+{{/* The argument has `root` and `name`, the name of a published image. A repository without `/` is in the registry of the plugin's
+image. */}}
 {{- define "directx-device-plugin.image" -}}
-{{- $repository := .image.repository -}}
+{{- $values := .root.Values -}}
+{{- $image := get (dict "directx-device-plugin" $values.image "directx-device-plugin-linux" $values.linux.image "directx-visible" $values.visibility.image) .name -}}
+{{- $repository := $image.repository -}}
 {{- if not (contains "/" $repository) -}}
-{{- $repository = regexReplaceAll "[^/]+$" .root.Values.image.repository $repository -}}
+{{- $repository = regexReplaceAll "[^/]+$" $values.image.repository $repository -}}
 {{- end -}}
-{{- if .image.digest -}}
-{{- printf "%s@%s" $repository .image.digest -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $repository (default .root.Chart.AppVersion .image.tag) -}}
+{{- printf "%s:%s" $repository (default (include "directx-device-plugin.publishedTag" .) $image.tag) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The tag of an image, in a published chart with its digest. It is no default value, because `helm upgrade --reuse-values` keeps
+the default values of the old chart. */}}
+{{- define "directx-device-plugin.publishedTag" -}}
+{{- $tag := .root.Chart.AppVersion -}}
+{{- $name := .name -}}
+{{- with .root.Chart.Annotations -}}
+{{- range index . "artifacthub.io/images" | fromYamlArray -}}
+{{- if and (eq .name $name) (contains "@" .image) -}}
+{{- $tag = regexFind "[^:/]+@sha256:[0-9a-f]+$" .image -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $tag -}}
 {{- end -}}
 
 {{/* Labels that never change, because the selector of a DaemonSet cannot. */}}
@@ -53,11 +71,15 @@ directx-device-plugin/pool: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
+{{/* The labels of an object, with `labels` of the values for its kind. Those of the chart take precedence over those of the values. */}}
 {{- define "directx-device-plugin.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "directx-device-plugin.selectorLabels" . }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/version" .root.Chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- merge $own (include "directx-device-plugin.selectorLabels" . | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.podLabels" -}}
+{{- merge (include "directx-device-plugin.selectorLabels" . | fromYaml) (.root.Values.podLabels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
@@ -176,7 +198,8 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $name = first $known -}}
 {{- end -}}
 {{- if and (not $name) (or $config.name $known) -}}
-{{- fail (printf "%s selects no configuration: set config.default%s" .where (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
+{{- $own := ternary "" (ternary "linux.config or " "its config or " (eq .where "linux.config")) (eq .where "config.default") -}}
+{{- fail (printf "%s selects no configuration: set %sconfig.default%s" .where $own (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- if and $name (not $config.name) (not (hasKey $map $name)) -}}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
@@ -216,10 +239,37 @@ env:
 {{- end }}
 {{- end -}}
 
+{{/* Whether metrics.address is only for programs on the node. */}}
+{{- define "directx-device-plugin.isLoopback" -}}
+{{- if regexMatch "^(127[.]|\\[(0*:)*:?0*1\\]$|\\[::ffff:(127[.]|7f))" (lower .Values.metrics.address) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The annotations of pods that serve metrics at `port`. A Prometheus that finds pods by their annotations and by a monitor would
+scrape them twice. The argument has `root` and `port`. */}}
+{{- define "directx-device-plugin.podAnnotations" -}}
+{{- $values := .root.Values -}}
+{{- $annotations := dict -}}
+{{- $isMonitored := or $values.podMonitor.enabled $values.serviceMonitor.enabled -}}
+{{- if and $values.metrics.enabled (not $isMonitored) (not (include "directx-device-plugin.isLoopback" .root)) -}}
+{{- $annotations = dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .port) "prometheus.io/path" "/metrics" -}}
+{{- end -}}
+{{- merge dict ($values.podAnnotations | default dict) $annotations | toYaml -}}
+{{- end -}}
+
 {{/* The value of --listen without the port. An IPv6 address needs brackets. */}}
 {{- define "directx-device-plugin.metricsAddress" -}}
 {{- $address := .Values.metrics.address -}}
 {{- ternary "[$(NODE_IP)]" $address (eq $address "$(NODE_IP)") -}}
+{{- end -}}
+
+{{/* The argument of each program that uses the plugin's sockets, if their directory is not the default one. In Linux containers it is,
+wherever the kubelet has it. */}}
+{{- define "directx-device-plugin.directoryArgument" -}}
+{{- if and .root.Values.devicePluginDir (not .pool.os) -}}
+{{- printf "--device-plugin-dir=%s" .root.Values.devicePluginDir -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The labels of the nodes of a pool. */}}
@@ -227,7 +277,13 @@ env:
 {{- $os := .pool.os | default "windows" -}}
 {{- $values := ternary .root.Values .root.Values.linux (eq $os "windows") -}}
 {{- $selector := dict "kubernetes.io/os" $os "kubernetes.io/arch" "amd64" -}}
-{{- merge $selector (.pool.nodeSelector | default dict) $values.nodeSelector | toYaml -}}
+{{- merge $selector (.pool.nodeSelector | default dict) ($values.nodeSelector | default dict) | toYaml -}}
+{{- end -}}
+
+{{/* What the affinity of the values says about the nodes of a pool, as a list. */}}
+{{- define "directx-device-plugin.nodeTerms" -}}
+{{- $affinity := ternary .pool.affinity .root.Values.affinity (hasKey .pool "affinity") | default dict -}}
+{{- (($affinity.nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms | default list | toYaml -}}
 {{- end -}}
 
 {{/* The affinity of the pods of a pool. That of a fallback pool also excludes the nodes of the other pools: a node is outside a
@@ -235,10 +291,12 @@ pool if one of the pool's labels differs, so each term becomes one term for each
 {{- define "directx-device-plugin.affinity" -}}
 {{- $values := ternary .root.Values.linux .root.Values (hasKey .pool "os") -}}
 {{- $affinity := ternary .pool.affinity $values.affinity (hasKey .pool "affinity") | default dict -}}
-{{- if .pool.fallback -}}
 {{- $terms := (($affinity.nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms | default (list dict) -}}
+{{- $excludes := false -}}
+{{- if .pool.fallback -}}
 {{- range $other := .root.Values.pools -}}
 {{- if not $other.fallback -}}
+{{- $excludes = true -}}
 {{- $outside := list -}}
 {{- range $term := $terms -}}
 {{- range $label, $value := omit $other.nodeSelector "kubernetes.io/os" "kubernetes.io/arch" -}}
@@ -249,9 +307,21 @@ pool if one of the pool's labels differs, so each term becomes one term for each
 {{- $terms = $outside -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- /* A term without expressions selects no node. */}}
+{{- if $excludes -}}
 {{- $affinity = merge (dict "nodeAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms))) $affinity -}}
 {{- end -}}
 {{- toYaml $affinity -}}
+{{- end -}}
+
+{{/* The update strategy of every DaemonSet. */}}
+{{- define "directx-device-plugin.updateStrategy" -}}
+{{- $strategy := .Values.updateStrategy -}}
+{{- if or (ne $strategy.type "RollingUpdate") (not $strategy.rollingUpdate) -}}
+{{- $strategy = dict "type" $strategy.type -}}
+{{- end -}}
+{{- toYaml $strategy -}}
 {{- end -}}
 
 {{/* What all pods have in common. */}}
@@ -308,9 +378,22 @@ volumes:
 {{- end }}
 {{- end -}}
 
+{{/* Rights of a Linux container that only opens the plugin's sockets. */}}
+{{- define "directx-device-plugin.socketsOnly" -}}
+# root, because the kubelet's directory and the plugin's sockets belong to root. Their owner needs no capability.
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities:
+    drop: [ALL]
+  readOnlyRootFilesystem: true
+  runAsUser: 0
+  seccompProfile:
+    type: RuntimeDefault
+{{- end -}}
+
 {{/* The folders in a Linux pod. They are those of the node, except that its kubelet may use another one. */}}
 {{- define "directx-device-plugin.hostPaths" -}}
-{{- if eq .component "directx-feature-discovery-linux" -}}
+{{- if ne .component "directx-device-plugin-linux" -}}
 {{- list "/var/lib/kubelet/device-plugins" | toJson -}}
 {{- else -}}
 {{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/usr/lib/wsl" -}}

@@ -54,7 +54,7 @@ impl Sources {
         render(Scrape {
             metrics: self.devices.metrics.clone(),
             host_name: self.host_name.clone(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: devices::VERSION,
             devices,
             telemetry,
             holders,

@@ -60,7 +60,13 @@ async fn probes_and_metrics_follow_the_kubelet() {
     assert_eq!(until_page(address, "/healthz", 200, ""), "ok\n");
     let text = until_page(address, "/readyz", 503, "waiting for the kubelet");
     assert!(text.starts_with("not ready\n"), "{text}");
-    assert_eq!(get(address, "/").0, 404);
+    let (status, text) = get(address, "/");
+    assert_eq!((status, text.matches("<a href=").count()), (200, 3), "{text}");
+    for link in text.split("href=\"").skip(1) {
+        let path = format!("/{}", link.split('"').next().unwrap());
+        assert!(get(address, &path).0 != 404, "{path}");
+    }
+    assert_eq!(get(address, "/metric").0, 404);
 
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
