@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask image` and `cargo xtask release` set `REPOSITORY_URL` to the repository that they
 //! build for, and the programs print addresses there. Other programs print the path in the
-//! repository.
+//! repository, because anybody could register an address that is guessed.
 
 use std::env;
 

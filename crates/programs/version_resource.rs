@@ -2,8 +2,8 @@
 //! include this file.
 //!
 //! Windows Explorer shows the resource on the Details tab of the file, and PowerShell as
-//! `(Get-Item FILE).VersionInfo`. The versions are those of the package. For other targets than
-//! Windows nothing happens.
+//! `(Get-Item FILE).VersionInfo`. The versions are those of the package; `DIRECTX_VERSION` replaces
+//! that of the product, as in `devices`. For other targets than Windows nothing happens.
 
 use std::{env, io};
 
@@ -20,11 +20,15 @@ const DLL: u64 = 2;
 /// program, for example in Task Manager.
 pub(crate) fn link(file: &str, description: &str) -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=DIRECTX_VERSION");
     // A build script is compiled for the build machine, so `cfg!(windows)` is not the target.
     if env::var_os("CARGO_CFG_WINDOWS").is_none() {
         return Ok(());
     }
     let mut resource = WindowsResource::new();
+    if let Ok(version) = env::var("DIRECTX_VERSION") {
+        resource.set("ProductVersion", &version);
+    }
     resource
         .set_language(LANGUAGE)
         .set("ProductName", "DirectX device plugin for Kubernetes")

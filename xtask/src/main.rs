@@ -40,8 +40,6 @@ enum Command {
     Image(image::Options),
     /// Build every file of a release, or of the main branch
     Release(release::Options),
-    /// Push the images and the chart of a release, and check that everybody can pull them
-    Publish(release::publish::Options),
 }
 
 /// Arguments that the command reads itself.
@@ -71,7 +69,6 @@ fn perform(command: Command) -> Result<ExitCode> {
         }
         Command::Image(options) => image::command(&options)?,
         Command::Release(options) => release::command(options)?,
-        Command::Publish(options) => release::publish::command(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

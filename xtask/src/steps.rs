@@ -80,6 +80,9 @@ pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
 });
 const LINTS: Need = Need::new("rustfmt and clippy", prerequisites::for_lints);
 const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
+const OLDEST_HELM: Need = Need::new("the oldest helm", || {
+    if cfg!(windows) { Ok(()) } else { prerequisites::oldest_helm().map(drop) }
+});
 const CPP: Need = Need::new("a C++ compiler", || {
     if cfg!(windows) { Ok(()) } else { prerequisites::install(&[("g++", "g++")]) }
 });
@@ -123,7 +126,7 @@ pub(crate) const STEPS: &[Step] = &[
         "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
         kubernetes_suites::check,
     )
-    .needs(&[GO]),
+    .needs(&[GO, OLDEST_HELM]),
     Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
         .needs(&[STATIC_BUILDS])
         .linux("the program is that of Linux nodes"),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use regex_lite::Regex;
+use serde_json::Value;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -60,8 +61,37 @@ fn users_can_use_every_file_of_a_release() {
     assert_eq!(listed, files(&release));
 
     documents_are_complete(&release);
+    crates_are_listed(&release);
     windows_archives(&release, temporary.path());
     linux_archive(&release, &temporary.path().join("linux"));
+}
+
+/// The list names what the programs contain and not what tests or builds use.
+fn crates_are_listed(release: &Path) {
+    let text = fs::read_to_string(release.join("sbom.cdx.json")).unwrap();
+    let list: Value = serde_json::from_str(&text).unwrap();
+    // Without the number, GitHub's action refuses the list.
+    let number =
+        Regex::new("^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$");
+    assert!(number.unwrap().is_match(list["serialNumber"].as_str().unwrap()), "{text}");
+    assert_eq!([&list["bomFormat"], &list["specVersion"]], ["CycloneDX", "1.5"]);
+    let components = list["components"].as_array().unwrap();
+    let lock = fs::read_to_string(workspace().join("Cargo.lock")).unwrap();
+    for component in components {
+        let [name, version] = ["name", "version"].map(|key| component[key].as_str().unwrap());
+        let locked = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+        assert!(lock.contains(&locked), "{name} {version}");
+        assert_eq!(component["purl"], *format!("pkg:cargo/{name}@{version}"));
+        let license = component["licenses"][0]["expression"].as_str().unwrap();
+        assert!(!license.is_empty() && !license.contains('/'), "{name}: {license}");
+    }
+    let has = |name: &str| components.iter().any(|component| component["name"] == name);
+    for name in ["ash", "kube", "tokio", "windows"] {
+        assert!(has(name), "{name} is not listed");
+    }
+    for name in ["insta", "proptest", "zip", "winresource", "devices", "serde_derive"] {
+        assert!(!has(name), "{name} is listed");
+    }
 }
 
 fn notes(release: &Path) -> String {

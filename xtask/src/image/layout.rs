@@ -12,7 +12,6 @@ use super::layer::{self, Files};
 use super::programs::Shipped;
 use super::registry;
 use super::source::Source;
-use crate::workspace::VERSION;
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -23,7 +22,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const MARKER: &str = "oci-layout";
 
 /// A digest as OCI documents write it, such as `sha256:e3b0c442…`.
-pub(super) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }
@@ -49,7 +48,7 @@ impl Image {
         let mut labels = json!({
             "org.opencontainers.image.title": shipped.name,
             "org.opencontainers.image.description": shipped.description,
-            "org.opencontainers.image.version": VERSION,
+            "org.opencontainers.image.version": source.version,
             "org.opencontainers.image.revision": source.revision,
             "org.opencontainers.image.created": source.date(),
             "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),

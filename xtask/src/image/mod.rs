@@ -7,13 +7,14 @@ mod hive;
 mod layer;
 mod layout;
 mod programs;
-pub(crate) mod registry;
+mod registry;
 mod source;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
+pub(crate) use self::layout::digest;
 pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 use self::registry::Registry;
@@ -47,6 +48,9 @@ pub(crate) struct Options {
     /// GitHub repository in the image's labels [default: `$GITHUB_REPOSITORY`]
     #[arg(long, value_name = "OWNER/REPOSITORY")]
     repository: Option<String>,
+    /// Add the commit to the version of the programs
+    #[arg(long)]
+    revision: bool,
     /// Push the image after the build
     #[arg(long, value_name = "REGISTRY/REPOSITORY[:TAG]", value_parser = registry::with_registry)]
     push: Option<String>,
@@ -60,7 +64,7 @@ pub(crate) struct Options {
 
 /// `cargo xtask image`.
 pub(crate) fn command(options: &Options) -> Result<()> {
-    let source = Source::read(options.repository.as_deref())?;
+    let source = Source::read(options.repository.as_deref(), options.revision)?;
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target()?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
@@ -104,7 +108,7 @@ pub(crate) fn build(
 ) -> Result<Image> {
     let folder = match programs {
         Some(folder) => folder.to_owned(),
-        None => programs::build(shipped, profile, source.url().as_deref())?,
+        None => programs::build(shipped, profile, source)?,
     };
     stage(&format!("packing the image of {}", shipped.name));
     Image::new(shipped, &programs::read(&folder, shipped.files)?, source, name)

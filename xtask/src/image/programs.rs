@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::layer::Files;
+use super::source::Source;
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
-use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo_for};
+use crate::workspace::{self, STATIC_TARGET, VERSION, WINDOWS_TARGET, cargo_for};
 use crate::{prerequisites, windows_suites};
 
 /// The programs of an image.
@@ -86,15 +87,14 @@ pub(crate) fn built(name: &str) -> &str {
     }
 }
 
-/// Builds the programs of an image with a profile and returns their folder. They print addresses of
-/// pages at `url`.
-pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Result<PathBuf> {
+/// Builds the programs of an image with a profile and returns their folder.
+pub(crate) fn build(shipped: &Shipped, profile: &str, source: &Source) -> Result<PathBuf> {
     let usual = match profile {
         "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
         _ => "",
     };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
-    let folder = compile(shipped.target, shipped.packages, profile, url)?;
+    let folder = compile(shipped.target, shipped.packages, profile, Some(source))?;
     if shipped.name == VISIBLE.name {
         stage("building the filters, about a minute on two cores");
         for library in visibility_filter::build()? {
@@ -104,13 +104,13 @@ pub(crate) fn build(shipped: &Shipped, profile: &str, url: Option<&str>) -> Resu
     Ok(folder)
 }
 
-/// Builds all programs of `packages` and returns their folder. They print addresses of pages at
-/// `url`.
+/// Builds all programs of `packages` and returns their folder. They print the version of `source` and
+/// addresses of its pages.
 pub(crate) fn compile(
     target: &str,
     packages: &[&str],
     profile: &str,
-    url: Option<&str>,
+    source: Option<&Source>,
 ) -> Result<PathBuf> {
     match target {
         WINDOWS_TARGET => prerequisites::for_windows_programs()?,
@@ -128,7 +128,9 @@ pub(crate) fn compile(
     }
     build.args(["build", "--locked", "--profile", profile, "--target", target]);
     build.args(packages.iter().flat_map(|package| ["--package", package]));
-    build.envs(url.map(|url| ("REPOSITORY_URL", url)));
+    build.envs(source.and_then(Source::url).map(|url| ("REPOSITORY_URL", url)));
+    let version = source.map(|source| &source.version).filter(|version| *version != VERSION);
+    build.envs(version.map(|version| ("DIRECTX_VERSION", version)));
     run(&mut build)?;
     Ok(folder(target, profile))
 }

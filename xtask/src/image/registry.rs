@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 
 /// Whether a registry on this machine may be used without TLS.
 #[derive(Clone, Copy)]
-pub(crate) struct Registry {
-    pub(crate) plain_http: bool,
+pub(super) struct Registry {
+    pub(super) plain_http: bool,
 }
 
 /// `REGISTRY/REPOSITORY[:TAG]` as it is given in an option. skopeo checks the rest.
-pub(crate) fn with_registry(reference: &str) -> Result<String, String> {
+pub(super) fn with_registry(reference: &str) -> Result<String, String> {
     let (registry, _) = reference.split_once('/').unwrap_or_default();
     if registry == "localhost" || registry.contains(['.', ':']) {
         return Ok(reference.to_owned());
@@ -23,7 +23,7 @@ pub(crate) fn with_registry(reference: &str) -> Result<String, String> {
 }
 
 /// The repository of a reference, and its tag.
-pub(crate) fn split(reference: &str) -> (&str, Option<&str>) {
+pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     let reference = reference.split('@').next().unwrap_or_default();
     match reference.rsplit_once(':') {
         Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),
@@ -33,8 +33,8 @@ pub(crate) fn split(reference: &str) -> (&str, Option<&str>) {
 
 impl Registry {
     /// The digest that the registry has for a tag.
-    pub(crate) fn digest(self, reference: &str) -> Result<Option<String>> {
-        let output = self.inspect(reference, &[])?;
+    pub(super) fn digest(self, reference: &str) -> Result<Option<String>> {
+        let output = self.inspect(reference)?;
         let message = message(&output).to_lowercase();
         // The codes are those of the distribution specification; some registries answer only
         // with the status.
@@ -47,7 +47,7 @@ impl Registry {
 
     /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the
     /// tag of `name`, so a push that fails leaves the tag as it was.
-    pub(crate) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
+    pub(super) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
         stage(&format!("pushing {name}"));
         for target in [&*format!("{}@{digest}", split(name).0), name] {
             let mut copy = self.skopeo("copy", "--dest-tls-verify");
@@ -59,15 +59,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether everybody can pull `reference`.
-    pub(crate) fn is_public(self, reference: &str) -> Result<bool> {
-        Ok(self.inspect(reference, &["--no-creds"])?.status.success())
-    }
-
-    fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
+    fn inspect(self, reference: &str) -> Result<Output> {
         let mut inspect = self.skopeo("inspect", "--tls-verify");
-        let output =
-            inspect.arg("--raw").args(options).arg(format!("docker://{reference}")).output().ok();
+        let output = inspect.arg("--raw").arg(format!("docker://{reference}")).output().ok();
         output.context(
             "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
         )

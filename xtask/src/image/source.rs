@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::workspace::VERSION;
 use crate::{process, workspace};
 
 /// The registry in the manifests, the chart and the names of images until they are published.
@@ -12,6 +13,8 @@ use crate::{process, workspace};
 pub(crate) const NO_REGISTRY: &str = "registry.example.com";
 
 pub(crate) struct Source {
+    /// The version of the programs, which names the commit in a build of the main branch.
+    pub(crate) version: String,
     /// The commit, with `-modified` if files differ from it.
     pub(super) revision: String,
     /// The time of everything in the image, in seconds since 1970: `SOURCE_DATE_EPOCH`
@@ -22,8 +25,9 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// `repository` replaces the variable that GitHub sets in workflows.
-    pub(crate) fn read(repository: Option<&str>) -> Result<Source> {
+    /// `repository` replaces the variable that GitHub sets in workflows. `names_commit` says whether
+    /// the version contains the commit.
+    pub(crate) fn read(repository: Option<&str>, names_commit: bool) -> Result<Source> {
         let described = git("describe --always --abbrev=40 --exclude=* --dirty=-modified");
         let revision = described.unwrap_or_else(|| "unknown".to_owned());
         if revision.ends_with("-modified") {
@@ -41,11 +45,12 @@ impl Source {
             let is_valid = name.split('/').count() == 2 && !name.contains([' ', ':']);
             ensure!(is_valid, "invalid repository `{name}`\nhint: an example is owner/repository");
         }
-        Ok(Source { revision, seconds: seconds.into(), repository })
+        let version = if names_commit { with_commit(&revision) } else { VERSION.to_owned() };
+        Ok(Source { version, revision, seconds: seconds.into(), repository })
     }
 
     /// The date, such as `2026-11-21T22:30:19Z`.
-    pub(super) fn date(&self) -> String {
+    pub(crate) fn date(&self) -> String {
         let time = UNIX_EPOCH + Duration::from_secs(self.seconds);
         humantime::format_rfc3339_seconds(time).to_string()
     }
@@ -62,7 +67,30 @@ impl Source {
     }
 }
 
+/// The version with a commit, such as `0.1.0-g2a4f6c81b3d5`: `git describe` writes it so, and it may be
+/// the value of a label in Kubernetes.
+fn with_commit(revision: &str) -> String {
+    let (commit, modified) = match revision.split_once('-') {
+        Some((commit, _)) => (commit, "-modified"),
+        None => (revision, ""),
+    };
+    format!("{VERSION}-g{commit:.12}{modified}")
+}
+
 fn git(arguments: &str) -> Option<String> {
     let text = process::stdout(workspace::git().args(arguments.split(' ')))?;
     Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VERSION, with_commit};
+
+    #[test]
+    fn a_version_names_the_commit() {
+        let commit = "2a4f6c81b3d52a4f6c81b3d52a4f6c81b3d52a4f";
+        assert_eq!(with_commit(commit), format!("{VERSION}-g2a4f6c81b3d5"));
+        let modified = with_commit(&format!("{commit}-modified"));
+        assert_eq!(modified, format!("{VERSION}-g2a4f6c81b3d5-modified"));
+    }
 }

@@ -61,33 +61,20 @@ impl Destination {
         text.replace(NO_REGISTRY, &self.registry).replace(NO_REPOSITORY, &self.repository)
     }
 
-    pub(super) fn write_into_chart(&self, folder: &Path) -> Result<()> {
+    /// The images in `Chart.yaml` get their digests, which the templates use. `version` is that of the
+    /// programs.
+    pub(super) fn write_into_chart(&self, folder: &Path, version: &str) -> Result<()> {
         for name in names(folder)?.iter().filter(|name| folder.join(name).is_file()) {
             let path = folder.join(name);
             let mut text = self.write_into(&fs::read_to_string(&path)?);
-            match &**name {
-                "Chart.yaml" => {
-                    let version = format!("\nversion: {VERSION}\n");
-                    text = text.replace(&version, &format!("\nversion: {}\n", self.chart_version));
-                }
-                "values.yaml" => text = self.pin(text),
-                _ => {}
+            if name == "Chart.yaml" {
+                let chart = format!("\nversion: {}\n", self.chart_version);
+                text = text.replace(&format!("\nversion: {VERSION}\n"), &chart);
+                let programs = format!("\nappVersion: \"{version}\"\n");
+                text = text.replace(&format!("\nappVersion: \"{VERSION}\"\n"), &programs);
             }
             fs::write(&path, text)?;
         }
         Ok(())
-    }
-
-    /// Sets the default tag of each image, below its repository, to a tag with the digest. A user
-    /// who sets another tag replaces both.
-    fn pin(&self, mut values: String) -> String {
-        for (image, digest) in &self.images {
-            let repository = format!("{image}\n");
-            if let Some((before, after)) = values.split_once(&repository) {
-                let tag = format!("tag: \"{}@{digest}\"", self.tag);
-                values = [before, &repository, &after.replacen("tag: \"\"", &tag, 1)].concat();
-            }
-        }
-        values
     }
 }

@@ -1,12 +1,12 @@
 //! `cargo xtask release`: builds every file of a release from one commit.
 //!
-//! Equal sources and tools give equal bytes. `cargo xtask publish` pushes what belongs into a
-//! registry, and `testing/release_suite` uses the files as users do.
+//! Equal sources and tools give equal bytes. `.ci/publish` pushes what belongs into a registry, and
+//! `testing/release_suite` uses the files as users do.
 
 mod destination;
 mod notices;
 mod programs;
-pub(crate) mod publish;
+mod sbom;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -46,8 +46,8 @@ pub(crate) struct Options {
     /// Where the images and the chart will be pushed to [default: ghcr.io/OWNER]
     #[arg(long, value_name = "REGISTRY/OWNER")]
     registry: Option<String>,
-    /// Package the main branch: the images have the tag `main`, and the chart has the version
-    /// 0.0.0-main.N
+    /// Package the main branch: the images have the tag `main`, the chart has the version
+    /// 0.0.0-main.N, and the version of the programs names the commit
     #[arg(long, value_name = "N")]
     main: Option<u64>,
     /// Cargo profile that the programs are built with, for tests
@@ -60,7 +60,7 @@ pub(crate) fn command(options: Options) -> Result<()> {
     let name = format!("release-{VERSION}");
     let output = options.output.unwrap_or_else(|| workspace::target_dir().join(name));
     ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
-    let source = Source::read(options.repository.as_deref())?;
+    let source = Source::read(options.repository.as_deref(), options.main.is_some())?;
     // GitHub sets these variables in a workflow that a tag started.
     if let (Ok("tag"), Ok(tag)) =
         (env::var("GITHUB_REF_TYPE").as_deref(), env::var("GITHUB_REF_NAME"))
@@ -114,7 +114,7 @@ fn build(
     let linux = temporary.join(&linux_name);
     // The documents come first, because a missing license is found in seconds.
     programs::documents(&windows, &visible, &linux)?;
-    programs::stage(&windows, &linux, profile, source.url().as_deref())?;
+    programs::stage(&windows, &linux, profile, source)?;
     tar(&files.join(format!("{linux_name}.tar.gz")), temporary, &[linux_name], &date)?;
     let built = image::folder(workspace::WINDOWS_TARGET, profile);
     let mut is_signed = true;
@@ -133,10 +133,12 @@ fn build(
             zip(Path::new(&format!("{file}-windows-x86_64.zip")), &folder)?;
         }
     }
-    fs::write(files.join(publish::IMAGES), destination.list())?;
+    // `.ci/publish` pushes the images of this list.
+    fs::write(files.join("images.txt"), destination.list())?;
+    fs::write(files.join("sbom.cdx.json"), sbom::text(&programs::SHIPPED, source)?)?;
     let charts = temporary.join("charts");
     copy(&workspace::root().join("deploy/charts"), &charts)?;
-    destination.write_into_chart(&charts.join(PLUGIN.name))?;
+    destination.write_into_chart(&charts.join(PLUGIN.name), &source.version)?;
     // The archive is what `helm package` writes, but with the time of the commit.
     let chart = format!("{}-{}.tgz", PLUGIN.name, destination.chart_version);
     tar(&files.join(chart), &charts, &[PLUGIN.name.to_owned()], &date)?;

@@ -38,20 +38,10 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
     }
     let registries = workspace::cargo_home().context("no home directory")?.join("registry/src");
     let sources = registries.join(names(&registries)?.first().context("cargo has no sources")?);
-    // Procedural macros and build dependencies are left out, because they only run during the
-    // build.
-    let mut tree = workspace::cargo();
-    tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|  {l}  {r}"]);
-    tree.args(["--edges", "normal,no-proc-macro", "--target", target]);
-    let tree = stdout(tree.args(packages.iter().flat_map(|package| ["--package", package])))?;
-    for line in tree.lines().map(|line| line.trim_end_matches(" (*)")).collect::<BTreeSet<_>>() {
-        // Packages of the workspace have paths; an empty line follows each package of `--package`.
-        if line.is_empty() || line.contains(" (/") {
-            continue;
-        }
-        let (package, rest) = line.split_once('|').context("unexpected output of `cargo tree`")?;
-        let owner = format!("{package}{rest}");
-        let folder = sources.join(package.replacen(" v", "-", 1));
+    for Crate { name, version, license, repository } in crates(packages, target)? {
+        let package = format!("{name} v{version}");
+        let owner = format!("{package}  {license}  {repository}");
+        let folder = sources.join(format!("{name}-{version}"));
         let mut files = names(&folder)?;
         files.retain(|name| STARTS.iter().any(|start| name.to_uppercase().starts_with(start)));
         for file in files.iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
@@ -73,6 +63,35 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
         document.push(format!("{}\nLicense of\n  {owners}\n\n{text}\n\n", "-".repeat(80)));
     }
     Ok(document.concat())
+}
+
+/// A package of others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Crate {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) license: String,
+    repository: String,
+}
+
+/// What the programs of `packages` contain if they are built for `target`. Procedural macros and
+/// build dependencies are left out, because they only run during the build.
+pub(super) fn crates(packages: &[&str], target: &str) -> Result<BTreeSet<Crate>> {
+    let mut tree = workspace::cargo();
+    tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{l}|{r}|"]);
+    tree.args(["--edges", "normal,no-proc-macro", "--target", target]);
+    let tree = stdout(tree.args(packages.iter().flat_map(|package| ["--package", package])))?;
+    // Packages of the workspace have paths; an empty line follows each package of `--package`.
+    let lines = tree.lines().filter(|line| !line.is_empty() && !line.contains(" (/"));
+    lines
+        .map(|line| {
+            let mut fields = line.split('|').map(str::to_owned);
+            let mut field = || fields.next().context("unexpected output of `cargo tree`");
+            let (package, license, repository) = (field()?, field()?, field()?);
+            let (name, version) = package.split_once(" v").context("a crate has no version")?;
+            Ok(Crate { name: name.to_owned(), version: version.to_owned(), license, repository })
+        })
+        .collect()
 }
 
 /// License texts, and what has each of them.

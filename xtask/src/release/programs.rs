@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{self, PLUGIN, Shipped, VISIBLE};
+use crate::image::{self, PLUGIN, Shipped, Source, VISIBLE};
 use crate::process::run;
 use crate::workspace::{self, STATIC_TARGET};
 
@@ -17,6 +17,13 @@ const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The packages of the archive for Linux. Those for Windows contain the packages of the images.
 const LINUX_PACKAGES: [&str; 5] =
     ["plugin", "feature_discovery", "tools", "directx_visible", "gpu_probe"];
+
+/// The packages of each archive, and their targets.
+pub(super) const SHIPPED: [(&[&str], &str); 3] = [
+    (PLUGIN.packages, workspace::WINDOWS_TARGET),
+    (VISIBLE.packages, workspace::WINDOWS_TARGET),
+    (&LINUX_PACKAGES, LINUX_TARGET),
+];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
 const RUNTIMES: [(&str, &str); 2] = [
@@ -34,11 +41,8 @@ const SHELLS: [(&str, &str, &str); 4] =
 
 /// Writes what the archives contain in addition to the programs.
 pub(super) fn documents(windows: &Path, visible: &Path, linux: &Path) -> Result<()> {
-    for (to, packages, target, runtimes) in [
-        (windows, PLUGIN.packages, workspace::WINDOWS_TARGET, &RUNTIMES[..]),
-        (visible, VISIBLE.packages, workspace::WINDOWS_TARGET, &RUNTIMES),
-        (linux, &LINUX_PACKAGES, LINUX_TARGET, &MUSL),
-    ] {
+    let archives = [(windows, &RUNTIMES[..]), (visible, &RUNTIMES), (linux, &MUSL)];
+    for ((packages, target), (to, runtimes)) in SHIPPED.into_iter().zip(archives) {
         // The inventories have the paths in the documentation's commands.
         let plugin: &[&str] = &["README.md", "CHANGELOG.md", "fixtures/inventories"];
         let names = if packages == VISIBLE.packages { &[] } else { plugin };
@@ -79,13 +83,13 @@ fn number(program: &[u8], at: usize) -> usize {
 }
 
 /// Adds what the archive for Windows has for developers, and builds the programs for Linux.
-pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, url: Option<&str>) -> Result<()> {
+pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, source: &Source) -> Result<()> {
     import_libraries(windows)?;
 
     let (probe, static_packages) = LINUX_PACKAGES.split_last().expect("the list is not empty");
-    let probes = image::compile(LINUX_TARGET, &[probe], profile, url)?;
+    let probes = image::compile(LINUX_TARGET, &[probe], profile, Some(source))?;
     copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    let built = image::compile(STATIC_TARGET, static_packages, profile, url)?;
+    let built = image::compile(STATIC_TARGET, static_packages, profile, Some(source))?;
     // Its `command` reads the configurations of images.
     copy(&built.join(VISIBLE.name), &linux.join("bin").join(VISIBLE.name))?;
     for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {

@@ -40,7 +40,7 @@ fn main() {
             Ok(0)
         }
         Ok(Request::Version) => {
-            println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
+            println!("directx-visible {}", devices::VERSION);
             Ok(0)
         }
         Ok(Request::Command(options)) => image::command(&options),

@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Failure> {
     match arguments::parse(std::env::args_os().skip(1))? {
         Request::Help => print(&help::text())?,
-        Request::Version => print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Request::Version => print(&format!("gpu-probe {}\n", devices::VERSION))?,
         Request::Work(api) => print(&child::result(&test::outcome(api)))?,
         Request::Test(arguments) => return test(&arguments),
     }

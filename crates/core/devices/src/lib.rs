@@ -4,6 +4,13 @@
 //! reason for each skipped adapter, the replicas, and what a container gets. It does no I/O, reads
 //! no clock or environment variables, and does not log.
 
+/// The version that programs, logs and metrics name. `cargo xtask` adds the commit to that of a build
+/// of the main branch, with this variable.
+pub const VERSION: &str = match option_env!("DIRECTX_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 mod offer;
 mod plan;
 mod read;

@@ -23,7 +23,7 @@ Examples:
 
 /// List the DirectX devices of a host with their driver files
 #[derive(Parser, Debug)]
-#[command(name = "test-device-discovery", version, after_help = EXAMPLES)]
+#[command(name = "test-device-discovery", version = devices::VERSION, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// List only devices with this support: all, display, compute, display-only, compute-only or
     /// display-and-compute

@@ -21,7 +21,7 @@ Schema 2.2 and newer can assign a single device to a container by its location p
 
 /// Print the Windows version and the supported schema versions of the Host Compute Service
 #[derive(Parser, Debug)]
-#[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
+#[command(name = "query-hcs-capabilities", version = devices::VERSION, after_help = EXAMPLES)]
 struct Arguments {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]

@@ -36,7 +36,7 @@ Options after `--` belong to the front end or to the container's command. The fi
 
 /// Print the flags that assign DirectX devices and their runtime files to a container
 #[derive(Parser, Debug)]
-#[command(name = "gen-device-mounts", version, after_help = EXAMPLES)]
+#[command(name = "gen-device-mounts", version = devices::VERSION, after_help = EXAMPLES)]
 // Otherwise an error shows only the options of the wrong command line.
 #[command(override_usage = "gen-device-mounts [OPTIONS] [ARGUMENT]...")]
 pub(crate) struct Arguments {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::image::{BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, files, run, xtask_image};
+use crate::image::{BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, files, run, text, xtask_image};
 use image_suite::daemon::Containerd;
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
@@ -136,6 +136,13 @@ fn the_image_runs_on_every_windows_and_has_labels() {
     builder.build(0, &[]);
     let labels = builder.layout(PLUGIN).config()["config"]["Labels"].clone();
     assert_eq!(labels.get("org.opencontainers.image.source"), None);
+    assert_eq!(labels["org.opencontainers.image.version"], env!("CARGO_PKG_VERSION"));
+    builder.build(0, &["--revision"]);
+    let labels = builder.layout(PLUGIN).config()["config"]["Labels"].clone();
+    let revision = text(&labels["org.opencontainers.image.revision"]);
+    let version = text(&labels["org.opencontainers.image.version"]);
+    let expected = format!("{}-g{}", env!("CARGO_PKG_VERSION"), &revision[..12]);
+    assert!(version.starts_with(&expected), "{labels}");
 }
 
 #[test]

@@ -36,11 +36,23 @@ pub(crate) fn write_program(path: &Path, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// The names of all workflows.
+pub(crate) fn workflows() -> Vec<String> {
+    let files = fs::read_dir(workspace().join(".github/workflows")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    files.map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
 /// The jobs of a workflow.
 pub(crate) fn jobs(workflow: &str) -> Value {
     let text = read(workspace().join(format!(".github/workflows/{workflow}.yml")));
     let document: Value = serde_saphyr::from_str(&text).unwrap();
     document["jobs"].clone()
+}
+
+/// Whether a job may change something, such as packages, or sign as the repository.
+pub(crate) fn may_write(job: &Value) -> bool {
+    job["permissions"].as_object().is_some_and(|all| all.values().any(|right| right == "write"))
 }
 
 /// The steps of a job that run commands.
@@ -56,6 +68,27 @@ pub(crate) fn needs_github(job: &Value, step: &Value) -> bool {
         || commands.starts_with("rustup ")
         || is_windows && step["shell"] != "bash"
 }
+
+/// What a job that may write finds in addition to the stand-ins and helm: programs of the runner.
+const TRUSTED: [&str; 17] = [
+    "bash",
+    "cat",
+    "comm",
+    "cut",
+    "dirname",
+    "git",
+    "grep",
+    "mktemp",
+    "mv",
+    "realpath",
+    "rm",
+    "sed",
+    "sha256sum",
+    "skopeo",
+    "sort",
+    "tar",
+    "tr",
+];
 
 /// The runner of the workflows, with its tools in front of those of this machine.
 pub(crate) struct Runner {
@@ -81,20 +114,34 @@ impl Runner {
             ),
         );
         let log = runner.path("calls");
-        for name in ["docker", "cosign", "gh"] {
-            runner.tool(name, &format!("echo {name} \"$@\" >> {}", log.display()));
+        for (name, more) in [
+            ("docker", ""),
+            ("gh", ""),
+            ("cosign", "case $1 in sign-blob) echo {} > \"$4\" ;; esac"),
+        ] {
+            runner.tool(name, &format!("echo {name} \"$@\" >> {}\n{more}", log.display()));
         }
         // No timestamp server.
         let drop_timestamp = "for argument; do\n\
             shift\ncase \"$skip$argument\" in\n-ts) skip=1 ;;\n1*) skip= ;;\n*) set -- \"$@\" \"$argument\" ;;\nesac\n\
             done\nPATH=${PATH#*:} exec osslsigncode \"$@\"";
         runner.tool("osslsigncode", drop_timestamp);
-        // A package of GitHub's registry may be private at first.
-        let private = "case \"$PRIVATE $*\" in 1*--no-creds*) exit 1 ;; esac";
-        runner.tool("skopeo", &format!("{private}\nPATH=${{PATH#*:}} exec skopeo \"$@\""));
+        // A package of GitHub's registry may be private at first. The registry on this machine has no
+        // TLS.
+        let skopeo = "case \"$PRIVATE $*\" in 1*--no-creds*) exit 1 ;; esac\n\
+            case \"$*\" in\n*\" copy \"*) set -- \"$@\" --dest-tls-verify=false ;;\n\
+            *\" inspect \"*) set -- \"$@\" --tls-verify=false ;;\nesac\n\
+            PATH=${PATH#*:} exec skopeo \"$@\"";
+        runner.tool("skopeo", skopeo);
         let mut helm = Command::new("go");
         helm.current_dir(workspace().join("testing/kubernetes")).args(["tool", "-n", "helm"]);
-        symlink(output(&mut helm).trim(), runner.path("tools/helm")).unwrap();
+        let plain_http = "case $1 in push) set -- \"$@\" --plain-http ;; esac";
+        runner.tool("helm", &format!("{plain_http}\nexec {} \"$@\"", output(&mut helm).trim()));
+        fs::create_dir(runner.path("trusted")).unwrap();
+        for name in TRUSTED {
+            let program = output(Command::new("sh").args(["-c", &format!("command -v {name}")]));
+            symlink(program.trim(), runner.path("trusted").join(name)).unwrap();
+        }
         runner
     }
 
@@ -110,6 +157,7 @@ impl Runner {
     pub(crate) fn in_environment(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.path("tools").display()));
+        command.env("GITHUB_OUTPUT", self.path("outputs"));
         // In a container, the checkout belongs to another user.
         command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
         command.env("GITHUB_WORKSPACE", workspace()).env("GITHUB_REPOSITORY", "Owner/Plugin");
@@ -122,6 +170,7 @@ impl Runner {
     /// whose values GitHub knows.
     pub(crate) fn run(&self, workflow: &str, job: &str, folder: &Path, variables: &[(&str, &str)]) {
         let job = &jobs(workflow)[job];
+        fs::write(self.path("outputs"), "").unwrap();
         let mut count = 0;
         for step in steps(job).filter(|step| !needs_github(job, step)) {
             count += 1;
@@ -135,6 +184,10 @@ impl Runner {
             };
             command.args(["-e", "-c", step["run"].as_str().unwrap()]);
             self.in_environment(&mut command);
+            if may_write(job) {
+                let [tools, trusted] = ["tools", "trusted"].map(|name| self.path(name));
+                command.env("PATH", format!("{}:{}", tools.display(), trusted.display()));
+            }
             for (name, value) in step["env"].as_object().into_iter().flatten() {
                 let given = variables.iter().find(|(given, _)| given == name);
                 let value = given.map_or(value.as_str().unwrap(), |(_, value)| value);
@@ -147,10 +200,18 @@ impl Runner {
         assert!(count > 0, "{workflow} has no such commands");
     }
 
-    /// `xtask` in a folder of a job that has credentials.
-    pub(crate) fn xtask(&self, folder: &Path, arguments: &[&str]) -> (String, bool) {
-        let mut xtask = Command::new(folder.join("target/debug/xtask"));
-        self.in_environment(xtask.current_dir(folder).args(arguments));
-        result(&mut xtask)
+    /// The digest that the last job has as its output.
+    pub(crate) fn digest(&self) -> String {
+        let outputs = read(self.path("outputs"));
+        let digest = outputs.trim().strip_prefix("digest=").unwrap_or_else(|| panic!("{outputs}"));
+        assert_eq!(digest.len(), 64, "{digest}");
+        digest.to_owned()
+    }
+
+    /// The script that publishes, in a folder of a job.
+    pub(crate) fn publish(&self, folder: &Path, arguments: &[&str]) -> (String, bool) {
+        let mut script = Command::new(folder.join(".ci/publish"));
+        self.in_environment(script.current_dir(folder).args(arguments));
+        result(&mut script)
     }
 }

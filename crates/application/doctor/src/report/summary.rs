@@ -12,7 +12,7 @@ pub(super) fn versions(snapshot: &HostSnapshot) -> [(&'static str, &'static str,
     let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
     let containerd = node.containerd.as_ref().map(|containerd| &containerd.program);
     [
-        ("program", "directx-device-plugin", env!("CARGO_PKG_VERSION").to_owned()),
+        ("program", "directx-device-plugin", devices::VERSION.to_owned()),
         ("windows", "Windows", known(product.join(" "))),
         ("build", "build", known(host.build.map_or_else(String::new, |build| build.to_string()))),
         ("hcsSchemas", "HCS schemas", known(schemas.join(", "))),

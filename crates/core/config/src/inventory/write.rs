@@ -42,7 +42,7 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
     };
     let file = InventoryFile {
         schema: Parsed(Version1),
-        recorded_by: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        recorded_by: Some(devices::VERSION.to_owned()),
         host: Some(host).filter(|host| *host != HostFacts::default()),
         node: Some(snapshot.node.clone()).filter(|node| *node != NodeSoftware::default()),
         devices_without_adapter: Some(unplaced(&snapshot.devices_without_adapter))
