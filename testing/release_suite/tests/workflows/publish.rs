@@ -29,8 +29,8 @@ fn the_workflows_publish_what_users_install() {
         let mut remove = Command::new("rm");
         output(remove.args(["-r", "-f"]).arg(name));
     }
-    let programs = ("PROGRAMS", "target/x86_64-pc-windows-gnu/debug");
-    runner.run("package", "build", &workspace(), &[programs]);
+    let variables = [("PROGRAMS", "target/x86_64-pc-windows-gnu/debug"), ("MAIN", "7")];
+    runner.run("package", "build", &workspace(), &variables);
     let signed = sign(&runner);
     fs::copy(runner.path("sign/signed.tar"), target.join("signed.tar")).unwrap();
     runner.run("package", "package", &workspace(), &[("DIGEST", signed.as_str()), ("MAIN", "7")]);
