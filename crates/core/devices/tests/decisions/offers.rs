@@ -140,9 +140,8 @@ fn driver_models_that_advertise_the_same_device_have_the_same_lock() {
     display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
     let snapshot = host(vec![gpu(1, NVIDIA), npu(2), display_only]);
     let luids = |m| assigned(&catalog([model(m)]).offer(&snapshot)).remove(0).1;
-    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-    for one in models {
-        for other in models {
+    for &one in DriverModel::ALL {
+        for &other in DriverModel::ALL {
             let overlap = luids(one).iter().any(|luid| luids(other).contains(luid));
             assert_eq!(one.lock() == other.lock(), overlap, "{one} {other}");
         }
