@@ -30,10 +30,11 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
             }
         }
     }
-    for skipped in after.skipped.iter().filter(|skipped| !before.skipped.contains(skipped)) {
+    let known = &before.not_advertised;
+    for adapter in after.not_advertised.iter().filter(|adapter| !known.contains(adapter)) {
         tracing::info!(
-            luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
-            "adapter skipped"
+            luid = %adapter.luid, adapter = adapter.description, reason = %adapter.reason,
+            "adapter not advertised"
         );
     }
     for rule in after.unmatched_rules.iter().filter(|rule| !before.unmatched_rules.contains(rule)) {

@@ -38,9 +38,9 @@ pub enum UnhealthyReason {
     /// Windows lists the adapter of the device, but it cannot be read.
     #[error("the adapter cannot be read, as while its driver is being updated")]
     Unreadable,
-    /// Windows lists the adapter of the device, but it is skipped now.
+    /// Windows lists the adapter of the device, but it is not advertised now.
     #[error("the adapter is reported, but no longer advertised; doctor shows the reason")]
-    Skipped,
+    NotAdvertised,
     /// The host no longer reports the device.
     #[error("the host no longer reports the device")]
     Removed,

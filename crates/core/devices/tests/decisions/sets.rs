@@ -82,7 +82,7 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
     let without_device = Adapter { pnp: None, ..gpu(1, NVIDIA) };
     let set = step(&catalog, Some(&set), vec![without_device], 2);
-    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Skipped))]);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::NotAdvertised))]);
     let set = step(&catalog, Some(&set), vec![], 2);
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
     assert_eq!(set.deadline(), Some(at(61)), "one grace period for all");
