@@ -1,6 +1,5 @@
 //! What the documentation says about the keys of a configuration file.
 
-use devices::{DeviceClass, DeviceName, FileName, ResourceName};
 use strum::VariantNames;
 
 use crate::keys::keys_of;
@@ -78,30 +77,6 @@ impl<T: Described> Described for PerModel<T> {
 impl<T: Described> Described for List<T> {
     fn values() -> String {
         format!("list of {}", T::values())
-    }
-}
-
-impl Described for FileName {
-    fn values() -> String {
-        "file names".to_owned()
-    }
-}
-
-impl Described for DeviceName {
-    fn values() -> String {
-        "device IDs or location paths".to_owned()
-    }
-}
-
-impl Described for DeviceClass {
-    fn values() -> String {
-        "a GUID".to_owned()
-    }
-}
-
-impl Described for ResourceName {
-    fn values() -> String {
-        "`domain/name`".to_owned()
     }
 }
 

@@ -256,6 +256,30 @@ settings! {
         |s, AtLine { value: Parsed(name), .. }| s.policy.resource = name;
 }
 
+impl Described for FileName {
+    fn values() -> String {
+        "file names".to_owned()
+    }
+}
+
+impl Described for DeviceName {
+    fn values() -> String {
+        "device IDs or location paths".to_owned()
+    }
+}
+
+impl Described for DeviceClass {
+    fn values() -> String {
+        "a GUID".to_owned()
+    }
+}
+
+impl Described for ResourceName {
+    fn values() -> String {
+        "`domain/name`".to_owned()
+    }
+}
+
 fn text_or<T: Display>(value: Option<T>, otherwise: &str) -> String {
     value.map_or_else(|| otherwise.to_owned(), |value| value.to_string())
 }
