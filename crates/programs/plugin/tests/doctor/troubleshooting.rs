@@ -42,16 +42,18 @@ fn every_refusal_of_an_allocation_is_explained() {
         PlanError::Replica(ReplicaError::Malformed(id())),
         PlanError::Replica(ReplicaError::UnknownDevice(id(), "…".to_owned())),
         PlanError::Replica(ReplicaError::BeyondReplicas(id(), 4)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::NotAdvertised)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::CordonsUnknown)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::NoLauncher)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();
         let first = first.split(" (expected").next().unwrap();
         assert!(is_explained(first), "{first}");
+    }
+    for reason in UnhealthyReason::every() {
+        let text = reason.to_string();
+        // The page has dots for the source of a cordon.
+        let start = text.split(" by ").next().unwrap();
+        assert!(is_explained(start), "{text}");
     }
     let problem = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
     let refusal = PlanError::NoLauncher { problem, resource: "a/b".parse().unwrap() };
