@@ -110,17 +110,15 @@ macro_rules! settings {
         /// The keys of a configuration file, in the order of the documentation.
         #[must_use]
         pub fn reference() -> Vec<KeyReference> {
+            let defaults = Settings::defaults(DriverModel::Wddm).texts();
+            let mut defaults = defaults.into_iter().map(|(_, text)| text);
             let mut keys = vec![$(KeyReference {
                 key: $key,
                 values: <$type>::values(),
-                default: None,
+                default: defaults.next(),
                 meaning: concat!($($meaning),+).trim(),
                 example: $example,
             },)*];
-            let defaults = Settings::defaults(DriverModel::Wddm).texts();
-            for (key, (_, default)) in keys.iter_mut().zip(defaults) {
-                key.default = Some(default);
-            }
             keys.push(rules::reference());
             keys
         }

@@ -103,8 +103,8 @@ impl ReplacedDriver {
 pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     for warning in after.iter().filter(|warning| !before.contains(warning)) {
         let AdapterWarning { luid, text, effect } = warning;
-        let skipped = *effect == WarningEffect::Skipped;
-        tracing::warn!(%luid, reason = text, skipped, "adapter could not be read completely");
+        let unreadable = *effect == WarningEffect::Unreadable;
+        tracing::warn!(%luid, reason = text, unreadable, "adapter could not be read completely");
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
         let warning = |luid| AdapterWarning {
             luid: Luid(luid),
             text: "the driver is being updated".to_owned(),
-            effect: WarningEffect::Skipped,
+            effect: WarningEffect::Unreadable,
         };
         log_adapter_warnings(&[], &[warning(1)]);
         log_adapter_warnings(&[warning(1)], &[warning(1), warning(2)]);

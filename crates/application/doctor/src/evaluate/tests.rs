@@ -444,7 +444,7 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
             |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
         let snapshot = &mut facts.snapshot;
         snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
-        snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
+        snapshot.warnings.push(warning(WarningEffect::Unreadable, "it was not read at all"));
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].status, Status::Warning);

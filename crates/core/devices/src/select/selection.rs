@@ -171,7 +171,7 @@ pub(crate) fn select<T, R: Into<Rejection>>(
             }),
         }
     }
-    let unreadable = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
+    let unreadable = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Unreadable);
     others.extend(unreadable.map(|warning| NotAdvertised {
         luid: warning.luid,
         description: String::new(),
@@ -184,7 +184,7 @@ pub(crate) fn select<T, R: Into<Rejection>>(
 /// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
 /// Unknown while an adapter is unreadable, because the vendor's libraries may count it.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
-    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Skipped);
+    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Unreadable);
     if snapshot.host.platform != Platform::LinuxDxg || is_partial {
         return None;
     }

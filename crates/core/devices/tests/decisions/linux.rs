@@ -114,7 +114,7 @@ fn each_vendor_gets_its_variables() {
 #[test]
 fn no_index_is_set_while_an_adapter_is_unreadable() {
     let mut host = linux(vec![adapter(1, AMD, 1), adapter(2, AMD, 2)]);
-    let effect = WarningEffect::Skipped;
+    let effect = WarningEffect::Unreadable;
     host.warnings = vec![AdapterWarning { luid: Luid(7), text: "asleep".to_owned(), effect }];
     assert_eq!(
         vendor_variables(&host, &[replica(1, AMD, 1)]),

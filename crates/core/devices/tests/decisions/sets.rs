@@ -76,7 +76,7 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     let catalog = catalog([wddm(1)]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
     let text = "the driver is being updated".to_owned();
-    let warning = AdapterWarning { luid: Luid(1001), text, effect: WarningEffect::Skipped };
+    let warning = AdapterWarning { luid: Luid(1001), text, effect: WarningEffect::Unreadable };
     let updating = HostSnapshot { warnings: vec![warning], ..host(vec![]) };
     let set = DeviceSet::next(Some(&set), catalog.offer(&updating), at(1));
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
