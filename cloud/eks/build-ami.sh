@@ -7,9 +7,9 @@
 #   INSTANCE_PROFILE    instance profile with the policies EC2InstanceProfileForImageBuilder,
 #                       AmazonSSMManagedInstanceCore and AmazonS3ReadOnlyAccess
 #   DRIVER_KEY          installer in s3://ec2-windows-nvidia-drivers, for example latest/NAME.exe
-#   KUBERNETES_VERSION  version of the cluster, for example 1.33
+#   KUBERNETES_VERSION  version of the cluster, for example 1.35
 #   NAME                prefix of everything that is created (default directx-node)
-#   WINDOWS             2022 or 2025 (default 2022)
+#   WINDOWS             2022 or 2025 (default 2022); 2025 needs Kubernetes 1.35 or newer
 #   INSTANCE_TYPE       instance that builds the AMI; it needs the GPU (default g4dn.xlarge)
 set -euo pipefail
 
@@ -19,6 +19,9 @@ windows=${WINDOWS:-2022}
 instance_type=${INSTANCE_TYPE:-g4dn.xlarge}
 export AWS_REGION AWS_PAGER=''
 folder=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=windows-version.sh
+. "$folder/windows-version.sh"
+check_windows_version "$windows" "$KUBERNETES_VERSION"
 # Image Builder versions are MAJOR.MINOR.PATCH, and each may be used once.
 version=1.0.$(date +%s)
 

@@ -53,7 +53,7 @@ const CONFIGURATIONS: &[(&[DriverModel], &str)] = &[
         "additionalMounts:\n  nvidia: [{source: sub\\a.dll, destination: b.dll}]\nadditionalMountsWow64:\n  nvidia: [{source: a.dll}]",
     ),
     (&[], "resources: [{name: a.b/c, match: {minMemoryMiB: 1}, multitenancy: 2}]"),
-    (&[], "deviceClass: {mcdm: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89}\nresources: [{name: a.b/c}]"),
+    (&[], "deviceClass: {mcdm: 1024E4C9-47C9-48D3-B4A8-F9DF78523B53}\nresources: [{name: a.b/c}]"),
     (&[DriverModel::Legacy], "multitenancy: 2"),
 ];
 

@@ -87,7 +87,7 @@ var variants = []struct {
 	},
 	{
 		name:   "the only configuration",
-		values: "config:\n  map:\n    shared: |\n      multitenancy: 4",
+		values: "config:\n  map:\n    shared: |\n      multitenancy: 4\n",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
 		},

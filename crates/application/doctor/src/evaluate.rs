@@ -1,6 +1,7 @@
 //! The rules: a pure function from the facts of a node to checks.
 
 mod causes;
+mod containerd_releases;
 mod hardware;
 mod host;
 mod plugin;
@@ -29,7 +30,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
             host::windows(host),
             host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
             host::image(host, facts.image),
-            software::containerd(node.containerd.as_ref()),
+            software::containerd(node.containerd.as_ref(), node.kubelet.as_ref()),
             software::kubelet(node.kubelet.as_ref()),
         ],
     };

@@ -79,7 +79,7 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
         "name" | "resourcename" => Some(RESOURCE_NAME_HINT),
         "deviceclass" => Some(
             "write the GUID of a device interface class, such as \
-             1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
+             5B45201D-F2F2-4F3B-85BB-30FF1F953599",
         ),
         "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
         "cordoneddevices" => Some(

@@ -186,7 +186,7 @@ settings! {
     /// This default applies to `wddm` and `legacy`; `mcdm` has none. See [Several devices in one
     /// container](#several-devices-in-one-container)
     device_class "deviceClass": PerModel<DeviceClass>
-        = "{wddm: '{1ca05180-a699-450a-9a0c-de4fbe3ddd89}'}",
+        = "{wddm: '{1024e4c9-47c9-48d3-b4a8-f9df78523b53}'}",
         |s| text_or(s.policy.device_class(), "none"),
         |s, PerModel(class)| s.container().device_class = Some(class);
 

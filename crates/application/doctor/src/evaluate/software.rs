@@ -3,6 +3,7 @@
 use devices::{Containerd, Program};
 
 use super::NOT_IN_INVENTORY;
+use super::containerd_releases::{self, RECOMMENDED};
 use crate::finding::{Finding, Subject};
 
 /// The first containerd whose CRI passes devices to Windows containers
@@ -12,9 +13,9 @@ const CONTAINERD_WITH_DEVICES: (u32, u32) = (1, 7);
 /// The oldest supported kubelet: `HostProcess` containers are stable from there on.
 const OLDEST_KUBELET: (u32, u32) = (1, 26);
 
-/// containerd's version, and whether its CRI plugin is enabled.
-pub(super) fn containerd(fact: Option<&Containerd>) -> Finding {
-    const UPDATE: &str = "update containerd to 1.7 or newer";
+/// containerd's version, whether it fits the kubelet, and whether its CRI plugin is enabled.
+pub(super) fn containerd(fact: Option<&Containerd>, kubelet: Option<&Program>) -> Finding {
+    let update = format!("update containerd to {RECOMMENDED} or newer");
     let Some(containerd) = fact else {
         return Subject::CONTAINERD.skipped(NOT_IN_INVENTORY);
     };
@@ -22,25 +23,36 @@ pub(super) fn containerd(fact: Option<&Containerd>) -> Finding {
         Program::NotFound(places) => {
             return Subject::CONTAINERD.failed(
                 format!("no containerd found in {}", places.join(", ")),
-                "install containerd 1.7 or newer as the service `containerd`; if it is installed in \
-                 another folder, add that folder to PATH and run doctor again",
+                format!(
+                    "install containerd {RECOMMENDED} or newer as the service `containerd`; if it is \
+                     installed in another folder, add that folder to PATH and run doctor again"
+                ),
             );
         }
         Program::Found { path, version: Err(why) } => {
             let what = format!("cannot determine the version of {path}: {why}");
-            return Subject::CONTAINERD.warning(what, UPDATE);
+            return Subject::CONTAINERD.warning(what, update);
         }
         Program::Found { path, version: Ok(version) } => (path, version),
     };
     let (major, minor) = CONTAINERD_WITH_DEVICES;
     if !version.is_at_least(major, minor) {
         let what = format!("containerd {version} ({path}) passes no devices to containers");
-        return Subject::CONTAINERD.failed(what, UPDATE);
+        return Subject::CONTAINERD.failed(what, update);
     }
+    let kubelet = match kubelet {
+        Some(Program::Found { version: Ok(version), .. }) => Some(version),
+        _ => None,
+    };
+    let faults = containerd_releases::faults(version, kubelet);
     match &containerd.disabled_plugins {
         Some(plugins) if plugins.iter().any(|plugin| is_cri(plugin)) => Subject::CONTAINERD.failed(
             format!("the CRI plugin of containerd {version} ({path}) is disabled"),
             "remove `cri` from `disabled_plugins` in config.toml and restart containerd",
+        ),
+        _ if !faults.is_empty() => Subject::CONTAINERD.warning(
+            format!("containerd {version} ({path}) {}", faults.join(" and ")),
+            format!("{update}; on a managed node, use a newer node image"),
         ),
         Some(_) => {
             Subject::CONTAINERD.ok(format!("{version} ({path}) passes devices to containers"))

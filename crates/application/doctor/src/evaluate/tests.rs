@@ -55,7 +55,7 @@ pub(crate) fn healthy() -> NodeFacts {
     snapshot.node = NodeSoftware {
         hcs_failure: None,
         containerd: Some(Containerd {
-            program: found(r"C:\containerd.exe", "1.7.22"),
+            program: found(r"C:\containerd.exe", "2.3.7"),
             disabled_plugins: Some(vec![]),
         }),
         kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
@@ -237,7 +237,7 @@ fn the_effect_of_an_old_schema_is_that_of_the_configuration() {
     };
     let with_class = |facts: &mut NodeFacts| {
         let policy = &mut facts.configuration.as_mut().unwrap().policy;
-        let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89".parse().unwrap();
+        let class = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53".parse().unwrap();
         Arc::make_mut(&mut policy.models[1].container).device_class = Some(class);
     };
     let invalid = |facts: &mut NodeFacts| {
@@ -286,12 +286,18 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
         only(Subject::CONTAINERD, |facts| facts.snapshot.node.containerd = Some(containerd))
     };
     assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Status::Failed);
-    assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Status::Ok);
+    // Old releases work.
+    for (version, text) in
+        [("1.7.0", "(ended in September 2026)"), ("2.2.9", "(ended in November 2026)")]
+    {
+        let (status, what) = containerd(Ok(version), Some(&[]));
+        assert_eq!((status, what.ends_with(text)), (Status::Warning, true), "{what}");
+    }
     assert_eq!(containerd(Ok("2.3.2"), Some(&["io.containerd.internal.v1.opt"])).0, Status::Ok);
     for cri in ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"] {
         assert_eq!(containerd(Ok("1.7.0"), Some(&[cri])).0, Status::Failed, "{cri}");
     }
-    let (status, what) = containerd(Ok("1.7.0"), None);
+    let (status, what) = containerd(Ok("2.3.2"), None);
     assert_eq!((status, what.ends_with("is unknown")), (Status::Ok, true));
     assert_eq!(containerd(Err("no answer"), None).0, Status::Warning);
     let (status, what) = only(Subject::CONTAINERD, |facts| {

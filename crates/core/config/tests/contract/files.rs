@@ -31,7 +31,7 @@ runtimeFilesWow64: false
 excludeMounts: [nvcuda.dll, OpenCL.dll]
 allocationPolicy: packed
 multiDevice: reject
-DEVICECLASS: '{1ca05180-a699-450a-9a0c-de4fbe3ddd89}'
+DEVICECLASS: '{1024e4c9-47c9-48d3-b4a8-f9df78523b53}'
 sharedRequests: ONE
 renameShared: true
 publishNuma: true
@@ -129,7 +129,7 @@ fn a_device_class_is_for_every_driver_model_or_for_each() {
             .collect::<Vec<_>>()
     };
     let display = "5B45201D-F2F2-4F3B-85BB-30FF1F953599";
-    let arrival = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
+    let arrival = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53";
     assert_eq!(classes(""), [display, "none"]);
     assert_eq!(classes("deviceClass: {}"), [display, "none"]);
     assert_eq!(classes(&format!("deviceClass: {arrival}")), [arrival, arrival]);
@@ -176,10 +176,10 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "allocationPolicy: spread".into(),
         "multiDevice: refuse".into(),
         "deviceClass: display".into(),
-        "deviceClass: '{1CA05180-A699-450A-9A0C-DE4FBE3DDD89'".into(),
+        "deviceClass: '{1024E4C9-47C9-48D3-B4A8-F9DF78523B53'".into(),
         "deviceClass: 1".into(),
-        "deviceClass: [1CA05180-A699-450A-9A0C-DE4FBE3DDD89]".into(),
-        "deviceClass:\n  npu: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89".into(),
+        "deviceClass: [1024E4C9-47C9-48D3-B4A8-F9DF78523B53]".into(),
+        "deviceClass:\n  npu: 1024E4C9-47C9-48D3-B4A8-F9DF78523B53".into(),
         "deviceClass:\n  mcdm: display".into(),
         "deviceClass:\n  mcdm:".into(),
         "sharedRequests: two".into(),
@@ -567,7 +567,7 @@ fn the_line_with_a_tab_is_named() {
         "excludeMounts: [a.dll]\n\tmultitenancy: 4\n",
         "excludeMounts:\n- a.dll\n\t- b.dll\n",
         "additionalMounts:\n  amd:\n\t- source: x.dll\n",
-        "deviceClass:\n\tmcdm: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89\n",
+        "deviceClass:\n\tmcdm: 1024E4C9-47C9-48D3-B4A8-F9DF78523B53\n",
         "multitenancy: 4\n\t\n\tsharedRequests: one",
         "unhealthyAfterResets:\n\tcount: 3\n\tminutes: 60",
     ];

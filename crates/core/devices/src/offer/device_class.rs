@@ -16,9 +16,10 @@ impl DeviceClass {
     pub const DISPLAY_ADAPTER: DeviceClass = DeviceClass(0x5B45_201D_F2F2_4F3B_85BB_30FF_1F95_3599);
 
     /// The class for the devices of `model` where the configuration names none. There is
-    /// none for compute-only devices: they register only `GUID_DISPLAY_DEVICE_ARRIVAL`
-    /// (`1CA05180-A699-450A-9A0C-DE4FBE3DDD89`), and whether the Host Compute Service
-    /// accepts that class is not documented.
+    /// none for compute-only devices. From Windows Server 2025 on, those of the setup class
+    /// `ComputeAccelerator` do not register `GUID_DISPLAY_DEVICE_ARRIVAL`. Every adapter registers
+    /// `GUID_COMPUTE_DEVICE_ARRIVAL` (`1024E4C9-47C9-48D3-B4A8-F9DF78523B53`), and whether the
+    /// Host Compute Service accepts that class is not known.
     #[must_use]
     pub const fn default_for(model: DriverModel) -> Option<DeviceClass> {
         match model {
@@ -79,9 +80,9 @@ mod tests {
 
     #[test]
     fn braces_and_case_do_not_matter() {
-        let class = "1ca05180-a699-450a-9a0c-de4fbe3ddd89".parse::<DeviceClass>().unwrap();
-        assert_eq!(class.to_string(), "1CA05180-A699-450A-9A0C-DE4FBE3DDD89");
-        assert_eq!("{1CA05180-A699-450a-9A0C-DE4FBE3DDD89}".parse(), Ok(class));
+        let class = "1024e4c9-47c9-48d3-b4a8-f9df78523b53".parse::<DeviceClass>().unwrap();
+        assert_eq!(class.to_string(), "1024E4C9-47C9-48D3-B4A8-F9DF78523B53");
+        assert_eq!("{1024E4C9-47C9-48d3-B4A8-F9DF78523B53}".parse(), Ok(class));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use devices::{
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, resource, server, wddm, with_rules};
 
-const ARRIVAL: &str = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
+const ARRIVAL: &str = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53";
 const NPUS: [&str; 2] = [r"PCI\VEN_8086\1&0\0", r"PCI\VEN_8086\2&0\0"];
 
 fn two_npus() -> HostSnapshot {

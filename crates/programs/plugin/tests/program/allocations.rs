@@ -138,7 +138,7 @@ fn several_neural_processors_are_refused_unless_a_class_is_configured() {
     let reason = pod["reason"].as_str().unwrap();
     assert!(reason.starts_with("CreateContainerConfigError: "), "{reason}");
     assert!(reason.contains("deviceClass is not set for the driver model mcdm"), "{reason}");
-    let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
+    let class = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53";
     let admitted = run(&format!("deviceClass:\n  mcdm: '{{{}}}'", class.to_lowercase()));
     assert_eq!(devices(&admitted["pods"][0]), [format!("class/{class}")]);
     let notes = notes(&admitted["pods"][0]);
