@@ -1,6 +1,7 @@
-//! Pages of `docs` that are generated from the code. Tests compare them, or write them.
+//! Pages of `docs`, and other files, that are generated from the code. Tests compare them, or write
+//! them.
 //!
-//! A page that differs from the code fails the test.
+//! A file that differs from the code fails the test.
 
 mod reference;
 
@@ -17,9 +18,17 @@ const END: &str = "<!-- end -->\n";
 /// Fails unless the page `page`, a path below `docs`, has this text.
 ///
 /// # Panics
-/// The page has another text, or cannot be written.
+/// As [`assert_file`].
 pub fn assert_page(page: &str, expected: &str) {
-    let file = path(page);
+    assert_file(&format!("docs/{page}"), expected);
+}
+
+/// Fails unless the file at this path of the repository has this text.
+///
+/// # Panics
+/// The file has another text, or cannot be written.
+pub fn assert_file(file: &str, expected: &str) {
+    let file = path(file);
     let written = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
     if std::env::var_os(UPDATE).is_some() && written != expected {
         fs::write(&file, expected).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -33,7 +42,8 @@ pub fn assert_page(page: &str, expected: &str) {
 /// # Panics
 /// As [`assert_page`], and if a mark is missing.
 pub fn assert_part(page: &str, begin: &str, expected: &str) {
-    let written = fs::read_to_string(path(page)).unwrap_or_default().replace("\r\n", "\n");
+    let written =
+        fs::read_to_string(path(&format!("docs/{page}"))).unwrap_or_default().replace("\r\n", "\n");
     let text = replaced(&written, begin, expected);
     assert_page(page, &text.unwrap_or_else(|| panic!("{page} needs the lines {begin}{END}")));
 }
@@ -45,8 +55,8 @@ fn replaced(page: &str, begin: &str, part: &str) -> Option<String> {
     Some([before, begin, part, END, after].concat())
 }
 
-fn path(page: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page)
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn usable(config: Config) {
     assert!(names.iter().all(|name| device_plugin::is_extended_resource_name(name)));
     let offer = catalog.offer(&HOST);
     let offered: usize = offer.resources.iter().map(|resource| resource.devices.len()).sum();
-    assert_eq!(offered + offer.skipped.len(), HOST.adapters.len());
+    assert_eq!(offered + offer.not_advertised.len(), HOST.adapters.len());
 }
 
 fn sensible(error: &ConfigError, file: &[u8]) {

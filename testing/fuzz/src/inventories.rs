@@ -1,7 +1,7 @@
 //! Inventories, which people write and send to each other.
 //!
 //! What parses is written and reads back the same, and every adapter of it is either
-//! offered under exactly one resource or skipped. What does not parse is refused with its line.
+//! offered under exactly one resource or not advertised. What does not parse is refused with its line.
 
 use devices::{DeviceSet, DriverModel, HostSnapshot, Moment};
 
@@ -30,7 +30,7 @@ fn reads_back(snapshot: &HostSnapshot) {
 fn every_adapter_once(models: &[DriverModel], snapshot: &HostSnapshot) {
     let offer = crate::catalog(models, "").offer(snapshot);
     let offered: usize = offer.resources.iter().map(|resource| resource.devices.len()).sum();
-    assert_eq!(offered + offer.skipped.len(), snapshot.adapters.len());
+    assert_eq!(offered + offer.not_advertised.len(), snapshot.adapters.len());
     let set = DeviceSet::next(None, offer, Moment::default());
     assert_eq!(set.resources.iter().map(|r| r.entries().len()).sum::<usize>(), offered);
 }

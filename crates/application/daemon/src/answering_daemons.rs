@@ -189,8 +189,7 @@ impl NodeListing {
 
 /// The sockets in `directory` of daemons that advertise one of `models`, of all if it is empty.
 pub(crate) fn sockets(directory: &Path, models: &[DriverModel]) -> io::Result<Vec<PathBuf>> {
-    let all = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-    let models = if models.is_empty() { &all[..] } else { models };
+    let models = if models.is_empty() { DriverModel::ALL } else { models };
     let prefixes: Vec<&str> = models.iter().map(|model| model.socket_prefix()).collect();
     find_sockets(directory, &prefixes)
 }

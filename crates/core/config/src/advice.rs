@@ -5,23 +5,11 @@ use crate::closest::closest;
 use crate::document::{EXPECTED_MAPPING, OTHER_KEYS_HINT};
 use crate::keys::keys_of;
 use crate::rules::{MatchFile, RuleFile};
-use crate::setting_types::{MountFile, ResetsFile};
-use crate::settings::SetValues;
+use crate::settings::{SetValues, nested_keys};
 
 /// What to write for a resource name, in a file or a variable.
 pub(crate) const RESOURCE_NAME_HINT: &str =
     "write a domain, a slash and a name, such as example.com/gpu";
-
-type Keys = fn() -> &'static [&'static str];
-
-/// Where a configuration file may have a mapping, and the keys of the mapping.
-const SECTIONS: [(&str, Keys); 5] = [
-    ("at the top of the file", keys_of::<SetValues>),
-    ("in a rule of `resources`", keys_of::<RuleFile>),
-    ("in `match` of a rule", keys_of::<MatchFile>),
-    ("in a file of `additionalMounts` or `additionalMountsWow64`", keys_of::<MountFile>),
-    ("in `unhealthyAfterResets`", keys_of::<ResetsFile>),
-];
 
 /// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
 /// instead.
@@ -121,10 +109,11 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
 /// Where the key of the error belongs, or the most similar key of the file.
 fn misplaced_key(error: &ReadError) -> Option<String> {
     let key = error.unknown_key().or_else(|| key_of_data(error))?;
-    let all = || SECTIONS.iter().flat_map(|(_, keys)| keys()).copied();
+    let sections = sections();
+    let all = || sections.iter().flat_map(|(_, keys)| *keys).copied();
     let belongs = |key: &str| {
-        let sections = SECTIONS.iter().filter(|(_, keys)| keys().contains(&key));
-        let places: Vec<&str> = sections.map(|(place, _)| *place).collect();
+        let sections = sections.iter().filter(|(_, keys)| keys.contains(&key));
+        let places: Vec<&str> = sections.map(|(place, _)| place.as_str()).collect();
         format!("belongs {}", places.join(" or "))
     };
     if let Some(known) = all().find(|known| known.eq_ignore_ascii_case(key)) {
@@ -136,11 +125,22 @@ fn misplaced_key(error: &ReadError) -> Option<String> {
     Some(format!("did you mean `{meant}`, which {}?", belongs(meant)))
 }
 
+/// Where a configuration file may have a mapping, and the keys of the mapping.
+fn sections() -> Vec<(String, &'static [&'static str])> {
+    let in_value = nested_keys().into_iter().filter(|(_, keys)| !keys.is_empty());
+    let mut sections = vec![
+        ("at the top of the file".to_owned(), keys_of::<SetValues>()),
+        ("in a rule of `resources`".to_owned(), keys_of::<RuleFile>()),
+        ("in `match` of a rule".to_owned(), keys_of::<MatchFile>()),
+    ];
+    sections.extend(in_value.map(|(key, keys)| (format!("in `{key}`"), keys)));
+    sections
+}
+
 /// A key where a vendor or a driver model is expected, because its line has too many blanks.
 fn key_of_data(error: &ReadError) -> Option<&str> {
-    let is_of_data = ["additionalMounts", "additionalMountsWow64", "deviceClass"]
-        .iter()
-        .any(|mapping| mapping.eq_ignore_ascii_case(&error.path));
+    let is_of_setting =
+        keys_of::<SetValues>().iter().any(|key| key.eq_ignore_ascii_case(&error.path));
     let (key, _) = error.what.strip_prefix('`')?.split_once("` is not a ")?;
-    Some(key).filter(|_| is_of_data)
+    Some(key).filter(|_| is_of_setting)
 }

@@ -7,7 +7,8 @@
 //!
 //! A flag takes precedence over an environment variable, which takes precedence over the
 //! file, which takes precedence over the default. `docs/configuration.md` is the reference;
-//! a test compares it with the keys of the files and with [`VARIABLES`].
+//! a test writes its table of keys from [`reference()`], and compares the others with the keys of
+//! the files and with [`VARIABLES`].
 //!
 //! ```no_run
 //! let flags = config::Flags::default();
@@ -33,6 +34,7 @@ mod keys;
 mod kubernetes_object;
 mod policy;
 mod read_error;
+mod reference;
 mod resources;
 mod rules;
 mod setting_types;
@@ -47,6 +49,8 @@ pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;
 pub use file_bytes::read_bytes;
 pub use read_error::{Place, ReadError};
+pub use reference::KeyReference;
+pub use settings::reference;
 pub use summary::{ModelSummary, SettingText};
 pub use values::{
     MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,

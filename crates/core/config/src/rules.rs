@@ -9,6 +9,7 @@ use devices::{
 };
 
 use crate::any_case::AnyCase;
+use crate::reference::KeyReference;
 use crate::values::{Choice, MAX_MEMORY_MIB, MAX_MULTITENANCY, Number, Parsed, positive, present};
 use crate::{Place, ReadError};
 
@@ -41,6 +42,20 @@ pub(crate) struct MatchFile {
     driver_model: Option<Parsed<Choice<DriverModel>>>,
     #[serde(default, deserialize_with = "present")]
     location_path: Option<Parsed<LocationPattern>>,
+}
+
+/// The key of the list of rules.
+pub(crate) fn reference() -> KeyReference {
+    KeyReference {
+        key: "resources",
+        values: "list of [rules](#rules)".to_owned(),
+        default: None,
+        meaning: "separate resources for some of the devices",
+        example: "[{name: example.com/t4, match: {vendor: nvidia, description: 'tesla t4|L4$', \
+                  pciId: '10de:*', minMemoryMiB: 15000, driverModel: wddm, \
+                  locationPath: 'PCIROOT(0)*'}, multitenancy: 2, allocationPolicy: distributed, \
+                  visibility: off}, {name: example.com/rest}]",
+    }
 }
 
 /// A rule and its place.

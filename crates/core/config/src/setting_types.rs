@@ -1,15 +1,16 @@
-//! The types of the settings, as a file, a variable and the log spell them.
+//! The types of the settings, as a file and a variable spell them.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::str::FromStr;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMount, AdditionalMounts, Destination, DestinationError, DeviceClass, DriverModel,
-    ResetLimit, StorePattern, Vendor,
+    AdditionalMount, AdditionalMounts, Destination, DestinationError, DriverModel, ResetLimit,
+    StorePattern, Vendor,
 };
 
 use crate::Place;
@@ -17,6 +18,64 @@ use crate::any_case::AnyCase;
 use crate::values::{
     Entries, MAX_RESET_MINUTES, MAX_RESETS, Number, Parsed, TextOr, positive, present,
 };
+
+/// The type of a setting of a driver model.
+pub(crate) trait Setting: Sized {
+    /// What a file contains, which several driver models may read.
+    type InFile: DeserializeOwned;
+
+    /// The value for `model`; `None` if the file sets none for it.
+    fn of(file: Self::InFile, model: DriverModel) -> Option<Self>;
+}
+
+/// What a file contains for a setting.
+pub(crate) type InFile<T> = <T as Setting>::InFile;
+
+/// A type that a file contains as it is has one value for every driver model.
+impl<T: DeserializeOwned> Setting for T {
+    type InFile = T;
+
+    fn of(file: T, _model: DriverModel) -> Option<T> {
+        Some(file)
+    }
+}
+
+/// A value for which a file may map driver models to values. It does not implement `Deserialize`,
+/// so that a file cannot contain it without the driver models.
+#[derive(Debug)]
+pub(crate) struct PerModel<T>(pub(crate) T);
+
+impl<T: FromStr<Err: Display>> Setting for PerModel<T> {
+    type InFile = ModelValues<T>;
+
+    fn of(file: ModelValues<T>, model: DriverModel) -> Option<PerModel<T>> {
+        match file {
+            ModelValues::Every(value) => Some(PerModel(value)),
+            ModelValues::Each(mut values) => {
+                values.remove(&model).map(|Parsed(value)| PerModel(value))
+            }
+        }
+    }
+}
+
+/// One value for every driver model, or driver model → value.
+#[derive(Deserialize, Debug)]
+#[serde(bound = "T: FromStr<Err: Display>", try_from = "TextOr<Entries<DriverModel, Parsed<T>>>")]
+pub(crate) enum ModelValues<T> {
+    Every(T),
+    Each(BTreeMap<DriverModel, Parsed<T>>),
+}
+
+impl<T: FromStr> TryFrom<TextOr<Entries<DriverModel, Parsed<T>>>> for ModelValues<T> {
+    type Error = T::Err;
+
+    fn try_from(file: TextOr<Entries<DriverModel, Parsed<T>>>) -> Result<Self, T::Err> {
+        match file {
+            TextOr::Text(text) => text.parse().map(ModelValues::Every),
+            TextOr::Several(Entries(values)) => Ok(ModelValues::Each(values)),
+        }
+    }
+}
 
 /// A value and its line, if it is in a file. Errors that compare several settings name the line.
 #[derive(Clone, Debug)]
@@ -26,11 +85,6 @@ pub(crate) struct AtLine<T> {
 }
 
 impl<T> AtLine<T> {
-    /// A value that is not in a file.
-    pub(crate) fn nowhere(value: T) -> AtLine<T> {
-        AtLine { value, line: None }
-    }
-
     /// The place of this value of `key`, if it is in `file`.
     pub(crate) fn place(&self, file: Option<&str>, key: &str) -> Option<Place> {
         Some(Place::at(file?, self.line?, key))
@@ -49,41 +103,7 @@ impl<T: FromStr> FromStr for AtLine<T> {
     type Err = T::Err;
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
-        text.parse().map(AtLine::nowhere)
-    }
-}
-
-impl<T: Display> Display for AtLine<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.value.fmt(f)
-    }
-}
-
-/// One value for every driver model, or driver model → value.
-#[derive(Deserialize, Debug)]
-#[serde(bound = "T: FromStr<Err: Display>", try_from = "TextOr<Entries<DriverModel, Parsed<T>>>")]
-pub(crate) enum PerModel<T> {
-    Every(T),
-    Each(BTreeMap<DriverModel, Parsed<T>>),
-}
-
-impl<T> PerModel<T> {
-    pub(crate) fn of(self, model: DriverModel) -> Option<T> {
-        match self {
-            PerModel::Every(value) => Some(value),
-            PerModel::Each(mut values) => values.remove(&model).map(|value| value.0),
-        }
-    }
-}
-
-impl<T: FromStr> TryFrom<TextOr<Entries<DriverModel, Parsed<T>>>> for PerModel<T> {
-    type Error = T::Err;
-
-    fn try_from(file: TextOr<Entries<DriverModel, Parsed<T>>>) -> Result<Self, T::Err> {
-        match file {
-            TextOr::Text(text) => text.parse().map(PerModel::Every),
-            TextOr::Several(Entries(values)) => Ok(PerModel::Each(values)),
-        }
+        text.parse().map(|value| AtLine { value, line: None })
     }
 }
 
@@ -105,55 +125,21 @@ impl FromStr for Switch {
     }
 }
 
-impl Display for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Whether integrated devices are included: `true`, `false`, or by default only on Linux.
-#[derive(Deserialize, Clone, Copy, Debug)]
-pub(crate) struct Integrated(pub(crate) Option<bool>);
-
-impl Integrated {
-    pub(crate) fn default_for(model: DriverModel) -> Integrated {
-        Integrated((model == DriverModel::Legacy).then_some(true))
-    }
-}
-
-impl FromStr for Integrated {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(|Switch(included)| Integrated(Some(included)))
-    }
-}
-
-impl Display for Integrated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(included) => included.fmt(f),
-            None => f.write_str("false, on Linux true"),
-        }
-    }
-}
-
 /// A list of texts.
 #[derive(Deserialize, Clone, Debug)]
 #[serde(bound = "T: FromStr<Err: Display>")]
-pub(crate) struct List<T>(pub(crate) Vec<Parsed<T>>);
+pub(crate) struct List<T>(Vec<Parsed<T>>);
 
-impl<T: Display> fmt::Display for List<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.0.iter().map(Parsed::to_string).collect();
-        write!(f, "[{}]", names.join(", "))
+impl<T> From<List<T>> for Vec<T> {
+    fn from(list: List<T>) -> Vec<T> {
+        list.0.into_iter().map(|Parsed(value)| value).collect()
     }
 }
 
-/// How many resets of a driver make a device unhealthy; by default, any number does not.
-#[derive(Deserialize, Clone, Copy, Debug, Default)]
+/// How many resets of a driver make a device unhealthy.
+#[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(from = "AnyCase<ResetsFile>")]
-pub(crate) struct Resets(pub(crate) Option<ResetLimit>);
+pub(crate) struct Resets(pub(crate) ResetLimit);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -164,23 +150,12 @@ pub(crate) struct ResetsFile {
 
 impl From<AnyCase<ResetsFile>> for Resets {
     fn from(AnyCase(file): AnyCase<ResetsFile>) -> Resets {
-        Resets(Some(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) }))
-    }
-}
-
-impl Display for Resets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(ResetLimit { count, minutes }) => {
-                write!(f, "{{count: {count}, minutes: {minutes}}}")
-            }
-            None => f.write_str("off"),
-        }
+        Resets(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) })
     }
 }
 
 /// Additional mounts: vendor → list of files.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, Clone, Debug)]
 #[serde(from = "Entries<Vendor, Option<Vec<AnyCase<Mount>>>>")]
 pub(crate) struct Mounts(pub(crate) AdditionalMounts);
 
@@ -191,15 +166,6 @@ impl From<Entries<Vendor, Option<Vec<AnyCase<Mount>>>>> for Mounts {
             (vendor, mounts.collect())
         });
         Mounts(entries.collect())
-    }
-}
-
-impl Display for Mounts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mounts = self.0.iter().flat_map(|(vendor, files)| {
-            files.iter().map(move |f| format!("{vendor}: {} => {}", f.source, f.destination))
-        });
-        write!(f, "[{}]", mounts.collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -229,32 +195,5 @@ impl TryFrom<MountFile> for Mount {
             })?,
         };
         Ok(Mount(AdditionalMount { source, destination }))
-    }
-}
-
-/// The device class that a container gets, if it gets one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Class(pub(crate) Option<DeviceClass>);
-
-impl Class {
-    pub(crate) fn default_for(model: DriverModel) -> Class {
-        Class(DeviceClass::default_for(model))
-    }
-}
-
-impl FromStr for Class {
-    type Err = <DeviceClass as FromStr>::Err;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(|class| Class(Some(class)))
-    }
-}
-
-impl Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(class) => class.fmt(f),
-            None => f.write_str("none"),
-        }
     }
 }

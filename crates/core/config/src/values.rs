@@ -26,7 +26,7 @@ pub const MAX_RESET_MINUTES: u64 = devices::MAX_RESET_MINUTES as u64;
 pub const MAX_MEMORY_MIB: u64 = 16 << 20;
 
 /// Text that parses as a `T`, whose error becomes the message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parsed<T>(pub(crate) T);
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
@@ -46,12 +46,6 @@ impl<T: FromStr> FromStr for Parsed<T> {
 
     fn from_str(text: &str) -> Result<Self, T::Err> {
         text.parse().map(Parsed)
-    }
-}
-
-impl<T: Display> Display for Parsed<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -75,12 +69,6 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> 
     }
 }
 
-impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// The number, at least 1: 0 replicas mean 1, as in the earlier plugins.
 pub(crate) fn positive<const MIN: u64, const MAX: u64>(number: Number<MIN, MAX>) -> NonZeroU32 {
     let number = u32::try_from(number.0).unwrap_or(u32::MAX);
@@ -88,7 +76,7 @@ pub(crate) fn positive<const MIN: u64, const MAX: u64>(number: Number<MIN, MAX>)
 }
 
 /// One of a few values by its name, compared without ASCII case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Choice<T>(pub(crate) T);
 
 impl<T: FromStr + VariantNames> FromStr for Choice<T> {
@@ -105,12 +93,6 @@ pub(crate) fn one_of(names: &[&str], text: &str) -> String {
     match closest(text, names.iter().copied()) {
         Some(name) => format!("{what}; did you mean `{name}`?"),
         None => what,
-    }
-}
-
-impl<T: Display> Display for Choice<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

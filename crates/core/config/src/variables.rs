@@ -132,8 +132,7 @@ pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
 
 /// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
 pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
-    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-    let known: Vec<String> = models.into_iter().flat_map(variables_of).collect();
+    let known: Vec<String> = DriverModel::ALL.iter().copied().flat_map(variables_of).collect();
     let mut names = environment.variable_names();
     names.sort();
     names

@@ -1,7 +1,7 @@
 //! DirectX adapters, and the decisions about them as pure functions.
 //!
 //! From the adapters that a source reports and a policy, this crate computes the devices, the
-//! reason for each skipped adapter, the replicas, and what a container gets. It does no I/O, reads
+//! reason for each adapter that is not advertised, the replicas, and what a container gets. It does no I/O, reads
 //! no clock or environment variables, and does not log.
 
 /// The version that programs, logs and metrics name. `cargo xtask` adds the commit to that of a build
@@ -62,8 +62,9 @@ pub use read::telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 pub use select::destination::{Destination, DestinationError};
 pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use select::model::{DriverModel, Vendor};
+pub use select::not_advertised::{NotAdvertised, NotAdvertisedReason, Remedy};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
-pub use select::selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
+pub use select::selection::{Criteria, Filter, Selection, discover};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };

@@ -8,16 +8,18 @@ pub(crate) mod pattern;
 pub(crate) mod policy;
 pub(crate) mod resource_name;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::select::selection::{Rejection, check_scope, select, supported};
-use crate::text::case_folding::fold_case;
+use crate::select::not_advertised::{
+    Rejection, check_basic_adapter, check_compute_only, check_policy, devices_by_location,
+    supported,
+};
+use crate::select::selection::select;
 use crate::{
     Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
-    HostSnapshot, LauncherFiles, LocationPath, ModelPolicy, Platform, PnpId, Policy, ResourceName,
-    ResourceRule, Sharing, SkipReason, Skipped, UnhealthyReason, Visibility,
+    HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason, Platform, Policy,
+    ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -84,7 +86,7 @@ pub struct Offer {
     /// The resources in the order of the catalog.
     pub resources: Vec<ResourceOffer>,
     /// Adapters that belong to no resource.
-    pub skipped: Vec<Skipped>,
+    pub not_advertised: Vec<NotAdvertised>,
     /// Rules that match no device of this snapshot.
     pub unmatched_rules: Vec<ResourceRule>,
     /// Cordons that name no device of this snapshot, each once.
@@ -158,24 +160,19 @@ impl Catalog {
         let cordons = self.cordons(snapshot);
         let locations = devices_by_location(snapshot);
         let mut unmatched_cordons = cordons.clone();
-        let (assigned, skipped) = select(snapshot, |device| {
+        let (assigned, not_advertised) = select(snapshot, |device| -> Result<_, Rejection> {
             unmatched_cordons.retain(|cordon| !device.is_cordoned_by(cordon));
             let platform = snapshot.host.platform;
             let model = self.model_of(&device);
             let rule = model.as_ref().ok().and_then(|model| model.rule_of(&device));
-            if device.hardware_id.is_basic_adapter() && rule.is_none() {
-                return Err(Rejection::from(SkipReason::BasicAdapter));
-            }
+            check_basic_adapter(&device, rule.is_some())?;
             let CatalogModel { policy, resource, rule_resources } = model?;
             let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
             check_policy(&device, policy, platform, &locations).map_err(|reason| Rejection {
                 reason,
                 resource: Some(self.resources[resource].name.clone()),
             })?;
-            let on_linux = platform == Platform::LinuxDxg;
-            if on_linux && policy.model == DriverModel::Mcdm && rule.is_none() {
-                return Err(Rejection::from(SkipReason::ComputeOnlyOnLinux));
-            }
+            check_compute_only(policy.model, platform, rule.is_some())?;
             matched.extend(rule.map(|rule| &policy.rules[rule]));
             let mut health = health(&device, policy, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
@@ -194,7 +191,7 @@ impl Catalog {
         Offer {
             host: snapshot.host.clone(),
             resources,
-            skipped,
+            not_advertised,
             unmatched_rules: self.unmatched_rules(&matched),
             unmatched_cordons,
         }
@@ -231,7 +228,7 @@ impl Catalog {
         let needed = [DriverModel::Wddm, DriverModel::Mcdm].into_iter().find(|m| matches(*m));
         let supported = supported(device);
         Err(Rejection {
-            reason: SkipReason::NoModel { supported, enabled: enabled.join(", "), needed },
+            reason: NotAdvertisedReason::NoModel { supported, enabled: enabled.join(", "), needed },
             resource: needed.and_then(|model| self.rule_resource(device, model)),
         })
     }
@@ -252,52 +249,6 @@ impl Catalog {
             }
         }
         unmatched
-    }
-}
-
-/// The IDs of the GPUs and accelerators at each location path.
-fn devices_by_location(snapshot: &HostSnapshot) -> HashMap<&LocationPath, Vec<&PnpId>> {
-    let mut devices: HashMap<&LocationPath, Vec<&PnpId>> = HashMap::new();
-    let adapters = snapshot.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator());
-    for pnp in adapters.filter_map(|adapter| adapter.pnp.as_ref()) {
-        if let Some(path) = pnp.location_paths.first() {
-            devices.entry(path).or_default().push(&pnp.id);
-        }
-    }
-    devices
-}
-
-/// Checks whether the policy of its driver model advertises the device.
-fn check_policy(
-    device: &Device,
-    policy: &ModelPolicy,
-    platform: Platform,
-    locations: &HashMap<&LocationPath, Vec<&PnpId>>,
-) -> Result<(), SkipReason> {
-    let on_linux = platform == Platform::LinuxDxg;
-    let include_integrated = policy.include_integrated.unwrap_or(on_linux);
-    check_scope(device, include_integrated, policy.include_detachable)?;
-    match (&policy.match_name, policy.model) {
-        (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
-            Err(SkipReason::Name(name.clone()))
-        }
-        (_, DriverModel::Wddm | DriverModel::Mcdm) if !on_linux => {
-            check_location_path(device, locations)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that the device has a location path, which no other device of the host has.
-fn check_location_path(
-    device: &Device,
-    locations: &HashMap<&LocationPath, Vec<&PnpId>>,
-) -> Result<(), SkipReason> {
-    let path = device.location_path.as_ref().ok_or(SkipReason::NoLocationPath)?;
-    let devices = locations.get(path).into_iter().flatten();
-    match devices.copied().find(|id| **id != device.id) {
-        Some(other) => Err(SkipReason::SameLocationPath(path.clone(), other.clone())),
-        None => Ok(()),
     }
 }
 

@@ -207,7 +207,7 @@ pub fn single_device(policy: &ModelPolicy, build: Option<HostBuild>) -> SingleDe
     if policy.model != DriverModel::Legacy && takes_location_paths(build) {
         return SingleDevice::LocationPath;
     }
-    class(policy).map_or(SingleDevice::Refused, SingleDevice::Class)
+    policy.device_class().map_or(SingleDevice::Refused, SingleDevice::Class)
 }
 
 /// Whether this Windows build supports `vpci-location-path`. An unknown one counts as
@@ -348,7 +348,7 @@ fn class_of(entries: &[&ListedDevice]) -> Result<DeviceClass, PlanError> {
     let mut classes = Vec::new();
     for entry in entries {
         let model = entry.policy.model;
-        classes.push(class(&entry.policy).ok_or_else(|| {
+        classes.push(entry.policy.device_class().ok_or_else(|| {
             let same: Vec<_> =
                 entries.iter().filter(|e| e.policy.model == model).copied().collect();
             PlanError::NoDeviceClass { requested: entries.len(), model, devices: ids(&same) }
@@ -358,10 +358,6 @@ fn class_of(entries: &[&ListedDevice]) -> Result<DeviceClass, PlanError> {
         return Err(PlanError::DifferentClasses(ids(entries)));
     }
     Ok(classes[0])
-}
-
-fn class(policy: &ModelPolicy) -> Option<DeviceClass> {
-    policy.container.device_class.or(DeviceClass::default_for(policy.model))
 }
 
 fn ids(entries: &[&ListedDevice]) -> Vec<PnpId> {

@@ -3,5 +3,6 @@
 pub(crate) mod destination;
 pub(crate) mod device;
 pub(crate) mod model;
+pub(crate) mod not_advertised;
 pub(crate) mod runtime_files;
 pub(crate) mod selection;

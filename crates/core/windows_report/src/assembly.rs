@@ -74,7 +74,7 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
                 snapshot.adapters.push(adapter);
                 (WarningEffect::Incomplete, notes)
             }
-            Err(failure) => (WarningEffect::Skipped, vec![failure.to_string()]),
+            Err(failure) => (WarningEffect::Unreadable, vec![failure.to_string()]),
         };
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);

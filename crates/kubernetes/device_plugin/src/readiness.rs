@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use strum::VariantArray;
 use tokio::time::Instant;
 
 use crate::registered_resource::reason::NewSocketReason;
@@ -65,7 +66,7 @@ impl ResourceReadiness {
             since: Instant::now(),
             last_error: String::new(),
             pending: None,
-            registrations: NewSocketReason::ALL.map(|reason| (reason.as_str(), 0)).into(),
+            registrations: NewSocketReason::VARIANTS.iter().map(|r| (r.as_str(), 0)).collect(),
         }
     }
 

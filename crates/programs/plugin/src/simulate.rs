@@ -25,7 +25,8 @@ use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use devices::report::{NodeReport, Progress, devices_healthy, devices_ready};
 use devices::{
-    Catalog, Device, DeviceSet, Health, ListedDevice, PnpDevice, ResourceName, SkipReason, Skipped,
+    Catalog, Device, DeviceSet, Health, ListedDevice, NotAdvertised, NotAdvertisedReason,
+    PnpDevice, ResourceName,
 };
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
@@ -253,10 +254,10 @@ fn progress(advertised: &[ResourceView], resource: &ResourceName) -> Progress {
 }
 
 fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
-    let skipped = set.skipped.iter().map(|skipped| {
-        let Skipped { luid, description, reason, .. } = skipped;
+    let not_advertised = set.not_advertised.iter().map(|adapter| {
+        let NotAdvertised { luid, description, reason, .. } = adapter;
         let name = if description.is_empty() { "an adapter" } else { description };
-        let fix = fix_for_empty_resource(skipped, set).unwrap_or_default();
+        let fix = fix_for_empty_resource(adapter, set).unwrap_or_default();
         format!("{name} (LUID {luid}) is not advertised: {reason}{fix}")
     });
     let without_adapter = without_adapter.iter().map(|device| {
@@ -282,7 +283,7 @@ fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
         rejected.map(move |r| format!("{id}: {} `{}` is ignored: {}", r.key, r.value, r.why))
     });
     let cordons = set.unmatched_cordons.iter().map(ToString::to_string);
-    skipped
+    not_advertised
         .chain(without_adapter)
         .chain(idle)
         .chain(cordons)
@@ -292,19 +293,19 @@ fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
         .collect()
 }
 
-/// What advertises the skipped adapter, if the configuration excludes it and its resource has no
-/// device.
-fn fix_for_empty_resource(skipped: &Skipped, set: &DeviceSet) -> Option<String> {
-    let fix = skipped.reason.configuration_fix()?;
-    let resource = set.resource(skipped.resource.as_ref()?)?;
+/// What advertises the adapter, if the configuration excludes it and its resource has no device.
+fn fix_for_empty_resource(adapter: &NotAdvertised, set: &DeviceSet) -> Option<String> {
+    let fix = adapter.reason.configuration_fix()?;
+    let resource = set.resource(adapter.resource.as_ref()?)?;
     let name = &resource.spec.name;
     resource.entries().is_empty().then(|| format!("; {name} has no device: to advertise it, {fix}"))
 }
 
 /// What an inventory that was written by hand may lack.
 fn inventory_hint(source: &Source, set: &DeviceSet) -> Option<&'static str> {
-    let is_incomplete = set.skipped.iter().any(|skipped| {
-        matches!(skipped.reason, SkipReason::NoPnpDevice | SkipReason::NoLocationPath)
+    let is_incomplete = set.not_advertised.iter().any(|adapter| {
+        use NotAdvertisedReason::{NoLocationPath, NoPnpDevice};
+        matches!(adapter.reason, NoPnpDevice | NoLocationPath)
     });
     let is_inventory = matches!(source, Source::Inventory(_));
     (is_incomplete && is_inventory).then_some(

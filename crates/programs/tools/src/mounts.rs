@@ -153,7 +153,7 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
     if let Some(build) = snapshot.host.build {
         stderr::line(&format!("Windows build {build}"));
     }
-    for line in &assignment.skipped {
+    for line in &assignment.not_advertised {
         stderr::line(line);
     }
     for (luid, reason) in &assignment.mounts.devices_without_mounts {

@@ -136,7 +136,7 @@ impl DxgSource {
                     snapshot.adapters.push(adapter);
                 }
                 Err(text) => {
-                    let effect = WarningEffect::Skipped;
+                    let effect = WarningEffect::Unreadable;
                     snapshot.warnings.push(AdapterWarning { luid, text, effect });
                 }
             }
@@ -242,7 +242,7 @@ impl AdapterSource for DxgSource {
                 let warnings = self.known.iter().map(|luid| AdapterWarning {
                     luid: *luid,
                     text: text.clone(),
-                    effect: WarningEffect::Skipped,
+                    effect: WarningEffect::Unreadable,
                 });
                 Ok(HostSnapshot {
                     host: self.machine.facts(),

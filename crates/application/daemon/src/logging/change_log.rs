@@ -30,10 +30,11 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
             }
         }
     }
-    for skipped in after.skipped.iter().filter(|skipped| !before.skipped.contains(skipped)) {
+    let known = &before.not_advertised;
+    for adapter in after.not_advertised.iter().filter(|adapter| !known.contains(adapter)) {
         tracing::info!(
-            luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
-            "adapter skipped"
+            luid = %adapter.luid, adapter = adapter.description, reason = %adapter.reason,
+            "adapter not advertised"
         );
     }
     for rule in after.unmatched_rules.iter().filter(|rule| !before.unmatched_rules.contains(rule)) {
@@ -102,8 +103,8 @@ impl ReplacedDriver {
 pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     for warning in after.iter().filter(|warning| !before.contains(warning)) {
         let AdapterWarning { luid, text, effect } = warning;
-        let skipped = *effect == WarningEffect::Skipped;
-        tracing::warn!(%luid, reason = text, skipped, "adapter could not be read completely");
+        let unreadable = *effect == WarningEffect::Unreadable;
+        tracing::warn!(%luid, reason = text, unreadable, "adapter could not be read completely");
     }
 }
 
@@ -213,7 +214,7 @@ mod tests {
         let warning = |luid| AdapterWarning {
             luid: Luid(luid),
             text: "the driver is being updated".to_owned(),
-            effect: WarningEffect::Skipped,
+            effect: WarningEffect::Unreadable,
         };
         log_adapter_warnings(&[], &[warning(1)]);
         log_adapter_warnings(&[warning(1)], &[warning(1), warning(2)]);

@@ -7,8 +7,8 @@ use command_line::error_chain;
 use config::{Config, ConfigError};
 use daemon::cordon_file;
 use devices::{
-    Catalog, Cordons, DeviceSet, Filter, Health, HostSnapshot, ListedDevice, Moment,
-    ResourceDevices, ResourceOrigin, ResourceRule, SkipReason, Skipped, UnhealthyReason,
+    Catalog, Cordons, DeviceSet, Filter, Health, HostSnapshot, ListedDevice, Moment, NotAdvertised,
+    NotAdvertisedReason, Remedy, ResourceDevices, ResourceOrigin, ResourceRule, UnhealthyReason,
     Visibility,
 };
 
@@ -102,9 +102,9 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         let hint = "remove the device's name there to return it to service";
         Subject::RESOURCES.warning(reason.to_string(), hint).of(id.to_string())
     }));
-    let skipped = set.skipped.iter();
+    let adapters = set.not_advertised.iter();
     checks
-        .extend(skipped.filter_map(|skipped| skipped_adapter(skipped, is_empty, &facts.snapshot)));
+        .extend(adapters.filter_map(|adapter| not_advertised(adapter, is_empty, &facts.snapshot)));
     // An adapter that the configuration excludes from the resource is in the line of the resource.
     let unmatched = set.unmatched_rules.iter();
     let unmatched = unmatched.filter(|rule| set.excluded_from(&rule.name).next().is_none());
@@ -118,7 +118,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
 
 /// What to do if no resource has a device.
 fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
-    if set.skipped.iter().all(|skipped| skipped.reason.is_no_gpu()) {
+    if set.not_advertised.iter().all(|adapter| adapter.reason.is_no_gpu()) {
         return causes::no_device(snapshot).unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned());
     }
     let fix = "fix what the next lines report about each adapter";
@@ -164,8 +164,8 @@ fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
 /// have devices of both driver models, or where rules give all of them another name.
 fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
     let claimed = claimed_by_rules(resource, set);
-    let excluded: Vec<&Skipped> = set.excluded_from(&resource.spec.name).collect();
-    let fixes: BTreeSet<String> = excluded.iter().map(|skipped| fix(skipped)).collect();
+    let excluded: Vec<&NotAdvertised> = set.excluded_from(&resource.spec.name).collect();
+    let fixes: BTreeSet<String> = excluded.iter().map(|adapter| fix(adapter)).collect();
     let fixes = Vec::from_iter(fixes).join("; ");
     if !claimed.is_empty() {
         let what = format!("capacity 0: rules advertise {}", claimed.join(", "));
@@ -202,23 +202,23 @@ fn claimed_by_rules(resource: &ResourceDevices, set: &DeviceSet) -> Vec<String> 
     claimed
 }
 
-/// What makes the skipped adapter a device of its resource.
-fn fix(skipped: &Skipped) -> String {
-    let name = name(skipped);
-    match skipped.reason.configuration_fix() {
+/// What makes the adapter a device of its resource.
+fn fix(adapter: &NotAdvertised) -> String {
+    let name = name(adapter);
+    match adapter.reason.configuration_fix() {
         Some(fix) => format!("if pods should get {name}, {fix}"),
         None => format!("fix what the line about {name} reports"),
     }
 }
 
-fn names(skipped: &[&Skipped]) -> String {
-    skipped.iter().map(|skipped| name(skipped)).collect::<Vec<_>>().join(", ")
+fn names(adapters: &[&NotAdvertised]) -> String {
+    adapters.iter().map(|adapter| name(adapter)).collect::<Vec<_>>().join(", ")
 }
 
-fn name(skipped: &Skipped) -> String {
-    match skipped.description.as_str() {
-        "" => format!("adapter with LUID {}", skipped.luid),
-        description => format!("{description} (LUID {})", skipped.luid),
+fn name(adapter: &NotAdvertised) -> String {
+    match adapter.description.as_str() {
+        "" => format!("adapter with LUID {}", adapter.luid),
+        description => format!("{description} (LUID {})", adapter.luid),
     }
 }
 
@@ -245,47 +245,31 @@ fn unmatched_rule(rule: &ResourceRule, set: &DeviceSet) -> Finding {
     Subject::RESOURCES.warning(what, hint).of(rule.name.to_string())
 }
 
-/// An adapter that is under no resource. Software adapters never are and have no line. An adapter
-/// that the configuration excludes needs a fix here only if `is_empty`, that is, if no resource has
-/// a device: otherwise the line of its resource has it.
-fn skipped_adapter(skipped: &Skipped, is_empty: bool, snapshot: &HostSnapshot) -> Option<Finding> {
-    let name = name(skipped);
-    let what = format!("not advertised: {}", skipped.reason);
-    let fix = skipped.reason.configuration_fix();
-    let fix = fix.map(|fix| format!("if pods should get it, {fix}"));
-    let tcc_mode = causes::tcc_mode(snapshot.node.nvml.as_ref());
-    let hint = match &skipped.reason {
-        SkipReason::Software => return None,
-        // Remote sessions are normal, and need no fix.
-        SkipReason::IndirectDisplay => return Some(Subject::RESOURCES.ok(what).of(name)),
-        SkipReason::NoPnpDevice if !snapshot.host.is_this_machine => {
-            "record the node again; in an inventory written by hand, give the adapter the key `pnp` \
-             with `id` and `locationPaths` (docs/reference/inventory.md)"
+/// An adapter that is under no resource. `is_empty`: no resource has a device.
+pub(super) fn not_advertised(
+    adapter: &NotAdvertised,
+    is_empty: bool,
+    snapshot: &HostSnapshot,
+) -> Option<Finding> {
+    // Every host has software adapters.
+    if adapter.reason == NotAdvertisedReason::Software {
+        return None;
+    }
+    let hint = match adapter.reason.remedy(&snapshot.host) {
+        Remedy::Repair(fix) => Some(fix.to_owned()),
+        // Pods get other devices. If the resource of this one has none, its line has the fix.
+        Remedy::Configure(_) | Remedy::VendorDriver if !is_empty => None,
+        Remedy::Configure(fix) => Some(format!("if pods should get it, {fix}")),
+        Remedy::VendorDriver => {
+            let tcc_mode = causes::tcc_mode(snapshot.node.nvml.as_ref());
+            Some(tcc_mode.unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned()))
         }
-        SkipReason::NoPnpDevice | SkipReason::Unreadable(_) => {
-            "run doctor again in a minute: its driver may be being replaced, or it belongs to a \
-             remote session; if the problem persists, reinstall the driver and restart the host"
-        }
-        SkipReason::NoLocationPath => {
-            "Device Manager shows no location path for it either: update the firmware, or pass \
-             the device to this virtual machine as a PCI device; in an inventory, add locationPaths"
-        }
-        SkipReason::SameLocationPath(..) => {
-            "an allocation by this path could give a container either device: restart the host; if \
-             the problem persists, update the firmware; in an inventory, correct locationPaths"
-        }
-        // Pods get other devices, and the configuration excludes this one.
-        _ if !is_empty => return Some(Subject::RESOURCES.ok(what).of(name)),
-        SkipReason::NoModel { needed: None, .. } | SkipReason::BasicAdapter => {
-            tcc_mode.as_deref().unwrap_or(INSTALL_OR_ASSIGN)
-        }
-        SkipReason::ComputeOnlyOnLinux => {
-            "if an application can use it, advertise it with a rule of `resources`"
-        }
-        _ => match &fix {
-            Some(fix) => fix,
-            None => return Some(Subject::RESOURCES.ok(what).of(name)),
-        },
+        Remedy::None => None,
     };
-    Some(Subject::RESOURCES.warning(what, hint).of(name))
+    let what = format!("not advertised: {}", adapter.reason);
+    let finding = match hint {
+        Some(hint) => Subject::RESOURCES.warning(what, hint),
+        None => Subject::RESOURCES.ok(what),
+    };
+    Some(finding.of(name(adapter)))
 }

@@ -14,12 +14,13 @@ use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
     ContainerPolicy, Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet,
     DriverModel, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    LauncherFiles, Luid, Moment, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy,
-    Program, ProgramVersion, ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility,
-    WarningEffect, Wow64,
+    LauncherFiles, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason, NvidiaGpu, Nvml,
+    Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule,
+    RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 
 use super::evaluate;
+use super::resources::not_advertised;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Status, Subject};
 
@@ -449,7 +450,7 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
             |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
         let snapshot = &mut facts.snapshot;
         snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
-        snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
+        snapshot.warnings.push(warning(WarningEffect::Unreadable, "it was not read at all"));
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].status, Status::Warning);
@@ -645,7 +646,7 @@ fn registry_values_without_a_usable_file_are_a_warning_if_the_plugin_reads_them(
 }
 
 #[test]
-fn resources_are_counted_and_skipped_adapters_have_a_reason() {
+fn resources_are_counted_and_adapters_that_are_not_advertised_have_a_reason() {
     let found = |change: &dyn Fn(&mut NodeFacts)| {
         let checks = changed(Subject::RESOURCES, change).into_iter();
         checks.map(|c| (c.status, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
@@ -940,10 +941,10 @@ fn a_resource_without_devices_names_the_adapters_that_the_configuration_excludes
         assert!(hint.contains("Tesla T4 (LUID ") && hint.contains(fix), "{hint}");
         let compute = of_resource("directx.microsoft.com/compute", excluded);
         assert_eq!((compute.0, compute.1.as_str()), (Status::Ok, "1 of 1 device healthy"));
-        let skipped = changed(Subject::RESOURCES, excluded);
-        let skipped: Vec<_> =
-            skipped.iter().filter(|found| found.what.starts_with("not advertised")).collect();
-        assert_eq!((skipped.len(), skipped[0].status), (1, Status::Ok), "{skipped:?}");
+        let findings = changed(Subject::RESOURCES, excluded);
+        let adapters: Vec<_> =
+            findings.iter().filter(|found| found.what.starts_with("not advertised")).collect();
+        assert_eq!((adapters.len(), adapters[0].status), (1, Status::Ok), "{adapters:?}");
     }
     // A fault of the adapter has its fix in the adapter's line.
     let (status, _, hint) = of_resource(DISPLAY, |facts| {
@@ -1256,7 +1257,7 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
 
 /// The finding with a reason has its fix, if nothing else is advertised.
 #[test]
-fn what_excludes_every_adapter_has_its_fix() {
+fn the_only_adapter_has_a_line_with_what_advertises_it() {
     for (change, reason, fix) in [
         (
             (|facts| adapters(facts)[0].integrated = true) as fn(&mut NodeFacts),
@@ -1287,20 +1288,48 @@ fn what_excludes_every_adapter_has_its_fix() {
         ),
     ] {
         let findings = changed(Subject::RESOURCES, change);
-        let [problem, skipped] = findings.as_slice() else { panic!("{findings:?}") };
+        let [problem, adapter] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(
             problem.hint.as_deref(),
             Some("fix what the next lines report about each adapter")
         );
-        assert_eq!(skipped.status, Status::Warning);
-        assert!(skipped.what.starts_with(&format!("not advertised: {reason}")), "{skipped:?}");
-        assert!(skipped.hint.as_ref().unwrap().contains(fix), "{skipped:?}");
+        assert_eq!(adapter.status, Status::Warning);
+        assert!(adapter.what.starts_with(&format!("not advertised: {reason}")), "{adapter:?}");
+        assert!(adapter.hint.as_ref().unwrap().contains(fix), "{adapter:?}");
     }
     let none = changed(Subject::RESOURCES, |facts| {
         adapters(facts).clear();
         facts.snapshot.node.nvml = None;
     });
     assert!(none[0].hint.as_ref().unwrap().starts_with("install the GPU"), "{none:?}");
+}
+
+/// Faults need a fix in any case. What the configuration excludes, and a GPU without a usable driver,
+/// need one only if pods can get no other device.
+#[test]
+fn every_reason_not_to_advertise_an_adapter_has_a_line_with_its_remedy() {
+    let snapshot = two_gpus();
+    for reason in NotAdvertisedReason::every() {
+        let description = "GPU".to_owned();
+        let adapter = NotAdvertised { luid: Luid(7), description, reason, resource: None };
+        let line = |is_empty| not_advertised(&adapter, is_empty, &snapshot);
+        let NotAdvertised { reason, .. } = &adapter;
+        let (Some(only), Some(beside)) = (line(true), line(false)) else {
+            assert_eq!(*reason, NotAdvertisedReason::Software);
+            continue;
+        };
+        assert_eq!(only.what, format!("not advertised: {reason}"));
+        let remedy = reason.remedy(&snapshot.host);
+        let statuses = match remedy {
+            Remedy::None => [Status::Ok, Status::Ok],
+            Remedy::VendorDriver | Remedy::Configure(_) => [Status::Warning, Status::Ok],
+            Remedy::Repair(_) => [Status::Warning, Status::Warning],
+        };
+        assert_eq!([only.status, beside.status], statuses, "{reason}");
+        if let Remedy::Configure(fix) | Remedy::Repair(fix) = remedy {
+            assert!(only.hint.unwrap().ends_with(fix), "{reason}");
+        }
+    }
 }
 
 /// Status, object and text of each check of the plugin that answers after `change`.

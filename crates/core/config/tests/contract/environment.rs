@@ -105,3 +105,19 @@ pub(crate) fn keys(start: &str) -> Vec<String> {
     let keys = hint.strip_prefix("the keys here are ").expect("no key is similar");
     keys.split(", ").map(str::to_owned).collect()
 }
+
+/// A file with the examples of all keys, whose names `spell` changes.
+pub(crate) fn every_key(spell: fn(&str) -> String) -> String {
+    let keys = config::reference().into_iter();
+    let lines = keys.map(|key| format!("{}: {}", spell(key.key), key.example));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// The beginnings of every kind of mapping in a file, and where it is.
+pub(crate) const SECTIONS: [(&str, &str); 5] = [
+    ("", "at the top of the file"),
+    ("resources:\n- ", "in a rule of `resources`"),
+    ("resources:\n- name: a/b\n  match:\n    ", "in `match` of a rule"),
+    ("additionalMounts:\n  amd:\n  - ", "in `additionalMounts` or in `additionalMountsWow64`"),
+    ("unhealthyAfterResets:\n  ", "in `unhealthyAfterResets`"),
+];

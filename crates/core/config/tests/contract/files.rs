@@ -7,13 +7,15 @@ use devices::{
     Visibility,
 };
 
-use crate::environment::{TestEnvironment, configured, effective, keys, report};
+use crate::environment::{
+    SECTIONS, TestEnvironment, configured, effective, every_key, keys, report,
+};
 
 const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
-/// Every key, in a different spelling.
-const EVERYTHING: &str = r"
+/// Keys of every mapping, in different spellings.
+const SPELLINGS: &str = r"
 MULTITENANCY: 4
 includeintegrated: true
 IncludeDetachable: true
@@ -52,13 +54,27 @@ resources:
 ";
 
 #[test]
-fn every_key_in_any_case() {
-    let text = EVERYTHING.to_ascii_lowercase();
-    for key in keys("") {
-        assert!(text.contains(&format!("\n{}:", key.to_ascii_lowercase())), "{key}");
-    }
-    let config = configured(EVERYTHING, &WDDM).unwrap();
+fn every_key_changes_what_its_example_says() {
+    let config = configured(&every_key(str::to_owned), &WDDM).unwrap();
     insta::assert_snapshot!(effective(&config));
+    assert_eq!(config.notices, Vec::<String>::new());
+    let settings = config.models[0].settings.iter();
+    let unchanged: Vec<&str> = settings.filter(|s| s.is_default).map(|s| s.key).collect();
+    // Its other values contradict the example of `environmentHints`.
+    assert_eq!(unchanged, ["visibility"]);
+}
+
+#[test]
+fn every_key_is_matched_without_case() {
+    let expected = effective(&configured(&every_key(str::to_owned), &WDDM).unwrap());
+    for spell in [str::to_ascii_lowercase, str::to_ascii_uppercase] {
+        assert_eq!(effective(&configured(&every_key(spell), &WDDM).unwrap()), expected);
+    }
+}
+
+#[test]
+fn keys_and_values_in_any_case() {
+    let config = configured(SPELLINGS, &WDDM).unwrap();
     assert_eq!(config.notices, Vec::<String>::new());
     let policy = &config.policy.models[0];
     assert_eq!(policy.sharing.replicas.get(), 4);
@@ -109,7 +125,7 @@ fn a_device_class_is_for_every_driver_model_or_for_each() {
         let config = configured(text, &BOTH).unwrap();
         let models = config.policy.models.into_iter();
         models
-            .map(|m| m.container.device_class.map_or("none".to_owned(), |class| class.to_string()))
+            .map(|m| m.device_class().map_or("none".to_owned(), |class| class.to_string()))
             .collect::<Vec<_>>()
     };
     let display = "5B45201D-F2F2-4F3B-85BB-30FF1F953599";
@@ -366,18 +382,18 @@ fn what_has_no_effect_is_a_notice() {
 proptest! {
     #[test]
     fn garbage_in_a_file_is_refused_without_a_panic(
-        at in 0..EVERYTHING.len(),
+        at in 0..SPELLINGS.len(),
         junk in "[ -~\\n\\t]{0,6}",
     ) {
-        let text = format!("{}{junk}{}", &EVERYTHING[..at], &EVERYTHING[at..]);
+        let text = format!("{}{junk}{}", &SPELLINGS[..at], &SPELLINGS[at..]);
         if let Err(error) = configured(&text, &BOTH) {
             prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
         }
     }
 
     #[test]
-    fn a_truncated_file_is_refused_without_a_panic(at in 0..EVERYTHING.len()) {
-        if let Err(error) = configured(&EVERYTHING[..at], &BOTH) {
+    fn a_truncated_file_is_refused_without_a_panic(at in 0..SPELLINGS.len()) {
+        if let Err(error) = configured(&SPELLINGS[..at], &BOTH) {
             prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
         }
     }
@@ -474,18 +490,6 @@ fn only_resources_whose_devices_are_shared_are_renamed() {
     assert_eq!(names, ["a/one", "a/two.shared"]);
     assert_eq!(policy.resource.as_str(), "directx.microsoft.com/display");
 }
-
-/// The beginnings of every kind of mapping in a file, and where it is.
-const SECTIONS: [(&str, &str); 5] = [
-    ("", "at the top of the file"),
-    ("resources:\n- ", "in a rule of `resources`"),
-    ("resources:\n- name: a/b\n  match:\n    ", "in `match` of a rule"),
-    (
-        "additionalMounts:\n  amd:\n  - ",
-        "in a file of `additionalMounts` or `additionalMountsWow64`",
-    ),
-    ("unhealthyAfterResets:\n  ", "in `unhealthyAfterResets`"),
-];
 
 #[test]
 fn every_key_in_another_section_is_said_to_belong_to_its_own() {

@@ -1,11 +1,15 @@
 //! `docs/configuration.md` describes every key, default and range of the code, and
 //! `docs/reference/inventory.md` is the documentation of the format.
 
+use std::fmt::Write as _;
+
+use config::KeyReference;
 use devices::DriverModel;
 
-use crate::environment::{TestEnvironment, configured, keys};
+use crate::environment::{SECTIONS, configured, every_key, keys};
 
 const REFERENCE: &str = include_str!("../../../../../docs/configuration.md");
+const BEGIN: &str = "<!-- generated from crates/core/config/src/settings.rs: UPDATE_REFERENCE=1 cargo test -p config -->\n";
 
 /// The cells of the table whose first column is headed `head`.
 fn table(head: &str) -> Vec<Vec<&'static str>> {
@@ -28,9 +32,18 @@ fn names(head: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_key_and_variable_is_described_and_no_other() {
-    let mut all = keys("");
-    all.extend(keys("additionalMounts:\n  amd:\n  - "));
+fn the_page_lists_every_key() {
+    let mut table = String::from("| key | value | default | meaning |\n|---|---|---|---|\n");
+    for KeyReference { key, values, default, meaning, .. } in config::reference() {
+        let default = default.map_or("none".to_owned(), |default| format!("`{default}`"));
+        writeln!(table, "| `{key}` | {values} | {default} | {meaning} |").unwrap();
+    }
+    doc_pages::assert_part("configuration.md", BEGIN, &table);
+}
+
+#[test]
+fn every_key_in_a_mapping_and_every_variable_is_described_and_no_other() {
+    let mut all = keys("additionalMounts:\n  amd:\n  - ");
     all.extend(keys("resources:\n- "));
     assert_eq!(names("key"), all);
     assert_eq!(names("condition"), keys("resources:\n- name: a/b\n  match:\n    "));
@@ -47,33 +60,36 @@ fn every_key_and_variable_is_described_and_no_other() {
 }
 
 #[test]
-fn the_described_defaults_are_the_effective_ones() {
-    let config = TestEnvironment::default().load(&[DriverModel::Wddm]).unwrap();
-    let described = table("key").into_iter().filter(|row| row.len() == 4);
-    let described: Vec<(&str, &str)> = described.map(|row| (row[0], row[2])).collect();
-    let (rules, others) = described.split_last().unwrap();
-    assert_eq!(*rules, ("resources", "none"));
-    let settings = config.models[0].settings.iter();
-    let actual: Vec<(&str, &str)> = settings.map(|s| (s.key, s.value.as_str())).collect();
-    assert_eq!(others, actual);
+fn the_described_range_of_a_condition_is_the_checked_one() {
+    let conditions = table("condition").into_iter();
+    let memory = conditions.filter(|row| row[0] == "minMemoryMiB").map(|row| row[1]);
+    let range = format!("a whole number from 1 to {}", config::MAX_MEMORY_MIB);
+    assert_eq!(memory.collect::<Vec<_>>(), [range]);
 }
 
 #[test]
-fn the_described_ranges_are_the_checked_ones() {
-    let range = |low: u64, high: u64| format!("a whole number from {low} to {high}");
-    let value = |head: &str, key: &str| {
-        table(head).into_iter().find(|row| row[0] == key).map(|row| row[1].to_owned())
-    };
-    let multitenancy = range(0, config::MAX_MULTITENANCY);
-    assert_eq!(value("key", "multitenancy"), Some(multitenancy));
-    assert_eq!(value("key", "removalGraceSeconds"), Some(range(0, config::MAX_REMOVAL_GRACE)));
-    let resets = format!(
-        "`{{count: …, minutes: …}}`: whole numbers from 1 to {} and from 1 to {}",
-        config::MAX_RESETS,
-        config::MAX_RESET_MINUTES
-    );
-    assert_eq!(value("key", "unhealthyAfterResets"), Some(resets.trim_matches('`').to_owned()));
-    assert_eq!(value("condition", "minMemoryMiB"), Some(range(1, config::MAX_MEMORY_MIB)));
+fn the_page_names_every_key_that_legacy_ignores() {
+    let config = configured(&every_key(str::to_owned), &[DriverModel::Legacy]).unwrap();
+    let ignored = config.notices.iter().filter_map(|notice| {
+        notice.strip_suffix(" has no effect with the driver model legacy")?.split(' ').next_back()
+    });
+    let ignored: Vec<String> = ignored.map(|key| format!("`{key}`")).collect();
+    let (last, others) = ignored.split_last().unwrap();
+    let sentence = format!("{} and {last} have no effect", others.join(", "));
+    let page = REFERENCE.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(&sentence), "{sentence}");
+}
+
+/// The fuzz target for configurations begins with it.
+#[test]
+fn the_seed_of_the_fuzz_target_has_every_key() {
+    let text = every_key(str::to_owned);
+    for (start, _) in SECTIONS {
+        for key in keys(start) {
+            assert!(text.contains(&format!("{key}: ")), "{key}");
+        }
+    }
+    doc_pages::assert_file("testing/fuzz/seeds/configurations/every-key.yaml", &text);
 }
 
 #[test]

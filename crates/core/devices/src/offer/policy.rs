@@ -52,6 +52,46 @@ pub struct ModelPolicy {
     pub unhealthy_after_resets: Option<ResetLimit>,
 }
 
+impl ModelPolicy {
+    /// The policy of a driver model without a configuration. That of `legacy` is what the plugin of
+    /// 2019 did.
+    #[must_use]
+    #[allow(clippy::missing_panics_doc, reason = "the default names are valid")]
+    pub fn for_model(model: DriverModel) -> ModelPolicy {
+        let is_legacy = model == DriverModel::Legacy;
+        let resource = match model {
+            DriverModel::Wddm => "directx.microsoft.com/display",
+            DriverModel::Mcdm => "directx.microsoft.com/compute",
+            DriverModel::Legacy => "microsoft.com/directx",
+        };
+        ModelPolicy {
+            model,
+            resource: resource.parse().expect("the default names are extended resource names"),
+            sharing: Sharing {
+                replicas: NonZeroU32::MIN,
+                allocation: AllocationPolicy::default(),
+                shared_requests: SharedRequests::default(),
+            },
+            include_integrated: is_legacy.then_some(true),
+            include_detachable: is_legacy,
+            match_name: is_legacy.then(|| "nvidia".to_owned()),
+            rules: Arc::new([]),
+            container: Arc::new(ContainerPolicy::default()),
+            publish_numa: false,
+            removal_grace: Duration::from_mins(1),
+            cordoned: Vec::new(),
+            unhealthy_after_resets: None,
+        }
+    }
+
+    /// The class that a container gets where it cannot get its devices individually, if there is
+    /// one.
+    #[must_use]
+    pub fn device_class(&self) -> Option<DeviceClass> {
+        self.container.device_class.or(DeviceClass::default_for(self.model))
+    }
+}
+
 /// How one resource's devices are shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
@@ -135,8 +175,8 @@ pub struct ContainerPolicy {
     pub additional_wow64: AdditionalMounts,
     /// How a request for several physical devices is handled.
     pub multi_device: MultiDevice,
-    /// The class that a container gets where it cannot get its devices individually;
-    /// `None` means [`DeviceClass::default_for`] the driver model.
+    /// The class of [`ModelPolicy::device_class`]; `None` means [`DeviceClass::default_for`] the
+    /// driver model.
     pub device_class: Option<DeviceClass>,
     /// Whether the variables that name the container's devices, such as `DIRECTX_VISIBLE_DEVICES`,
     /// are left out.

@@ -22,7 +22,9 @@ use crate::{CopyToVmKey, CopyToVmValue};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver
 /// upgrade and disable/enable, so it never names a device across refreshes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
 pub struct Luid(pub i64);
 
 impl fmt::Display for Luid {

@@ -73,9 +73,10 @@ impl Default for Cordons {
 }
 
 /// Where a cordon comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum CordonSource {
     /// `cordonedDevices` of the configuration.
+    #[default]
     Configuration,
     /// The annotation of the node.
     NodeAnnotation,

@@ -40,7 +40,7 @@ impl HostSnapshot {
     /// and accelerators count.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)
+        self.warnings.iter().any(|warning| warning.effect == WarningEffect::Unreadable)
             || self.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator()).any(
                 |adapter| {
                     adapter.pnp.is_none()
@@ -70,7 +70,7 @@ pub enum WarningEffect {
     /// The adapter is in [`HostSnapshot::adapters`], without what the warning names.
     Incomplete,
     /// The adapter could not be read at all and is not in [`HostSnapshot::adapters`].
-    Skipped,
+    Unreadable,
 }
 
 /// Why a source could not read its host.

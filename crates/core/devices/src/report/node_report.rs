@@ -113,8 +113,8 @@ pub enum UnhealthyKind {
     NoDriverFiles,
     /// The adapter cannot be read.
     Unreadable,
-    /// The adapter is skipped now.
-    Skipped,
+    /// The adapter is not advertised now.
+    NotAdvertised,
     /// The host no longer reports the device.
     Removed,
     /// An administrator took the device out of service.
@@ -205,7 +205,7 @@ impl Unhealthy {
             UnhealthyReason::ProblemCode(_) => UnhealthyKind::ProblemCode,
             UnhealthyReason::NoDriverFiles => UnhealthyKind::NoDriverFiles,
             UnhealthyReason::Unreadable => UnhealthyKind::Unreadable,
-            UnhealthyReason::Skipped => UnhealthyKind::Skipped,
+            UnhealthyReason::NotAdvertised => UnhealthyKind::NotAdvertised,
             UnhealthyReason::Removed => UnhealthyKind::Removed,
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
             UnhealthyReason::CordonsUnknown => UnhealthyKind::CordonsUnknown,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strum::{EnumIter, IntoEnumIterator};
+
 use crate::{
     Adapter, Cordon, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
     LocationPath, Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
@@ -26,7 +28,7 @@ impl Health {
 
 /// Why a device is unhealthy. It contains no measurement, such as a number of resets: a change of
 /// the reason is an Event and another time series.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumIter, thiserror::Error)]
 pub enum UnhealthyReason {
     /// The `PnP` manager reports a problem code (Microsoft's "Device Manager error
     /// messages"; 43 is a device that stopped itself).
@@ -38,9 +40,9 @@ pub enum UnhealthyReason {
     /// Windows lists the adapter of the device, but it cannot be read.
     #[error("the adapter cannot be read, as while its driver is being updated")]
     Unreadable,
-    /// Windows lists the adapter of the device, but it is skipped now.
+    /// Windows lists the adapter of the device, but it is not advertised now.
     #[error("the adapter is reported, but no longer advertised; doctor shows the reason")]
-    Skipped,
+    NotAdvertised,
     /// The host no longer reports the device.
     #[error("the host no longer reports the device")]
     Removed,
@@ -58,6 +60,13 @@ pub enum UnhealthyReason {
     /// Its containers must get `directx-visible`, and the node does not provide it.
     #[error("waits for directx-visible, which this node does not provide; status shows the reason")]
     NoLauncher,
+}
+
+impl UnhealthyReason {
+    /// Every reason, with any number and source.
+    pub fn every() -> impl Iterator<Item = UnhealthyReason> {
+        UnhealthyReason::iter()
+    }
 }
 
 /// One DirectX device.

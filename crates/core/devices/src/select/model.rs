@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 use crate::ParseError;
 use crate::text::file_values::named_value;
@@ -19,6 +19,7 @@ use crate::text::file_values::named_value;
     Display,
     EnumString,
     IntoStaticStr,
+    VariantArray,
     VariantNames,
 )]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive, parse_err_ty = ParseError, parse_err_fn = not_a_driver_model)]
@@ -33,6 +34,9 @@ pub enum DriverModel {
 }
 
 impl DriverModel {
+    /// Every driver model.
+    pub const ALL: &'static [DriverModel] = <DriverModel as VariantArray>::VARIANTS;
+
     /// The prefix of the sockets of the driver model's resource, as in the earlier plugins.
     #[must_use]
     pub fn socket_prefix(self) -> &'static str {

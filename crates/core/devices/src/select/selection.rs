@@ -4,14 +4,16 @@
 //! skipped and reported.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use strum::{Display, EnumString, FromRepr};
 
 use crate::ParseError;
+use crate::select::not_advertised::{
+    Rejection, check_adapter, check_basic_adapter, check_filter, check_scope,
+};
 use crate::{
-    Adapter, Device, DriverModel, HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpId,
-    RejectedValue, ResourceName, Vendor, WarningEffect,
+    Adapter, Device, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason, Platform,
+    PnpId, RejectedValue, Vendor, WarningEffect,
 };
 
 /// Selects devices by what they support. The discovery library's C interface has the same
@@ -97,7 +99,7 @@ pub struct Selection {
     /// The devices, in the order in which the host lists their adapters.
     pub devices: Vec<Device>,
     /// The skipped adapters in the same order, except that those which could not be read come last.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<NotAdvertised>,
 }
 
 impl Selection {
@@ -118,178 +120,42 @@ impl Selection {
                 ));
             }
         }
-        lines.extend(self.skipped.iter().map(|Skipped { luid, description, reason, .. }| {
-            let name = if description.is_empty() { "" } else { &format!(" ({description})") };
-            format!("skipping adapter {luid}{name}: {reason}")
-        }));
+        lines.extend(self.skipped.iter().map(
+            |NotAdvertised { luid, description, reason, .. }| {
+                let name = if description.is_empty() { "" } else { &format!(" ({description})") };
+                format!("skipping adapter {luid}{name}: {reason}")
+            },
+        ));
         lines
-    }
-}
-
-/// An adapter that was skipped.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Skipped {
-    /// The adapter.
-    pub luid: Luid,
-    /// Its name; empty if it could not be read.
-    pub description: String,
-    /// Why it was skipped.
-    pub reason: SkipReason,
-    /// The resource that would advertise it without the reason, if an offer skipped it and there is
-    /// one.
-    pub resource: Option<ResourceName>,
-}
-
-/// Why a device was not accepted.
-pub(crate) struct Rejection {
-    pub(crate) reason: SkipReason,
-    /// See [`Skipped::resource`].
-    pub(crate) resource: Option<ResourceName>,
-}
-
-impl From<SkipReason> for Rejection {
-    fn from(reason: SkipReason) -> Self {
-        Rejection { reason, resource: None }
-    }
-}
-
-/// Why an adapter was skipped.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SkipReason {
-    /// `IsHardware` is false.
-    #[error("software adapters are not supported")]
-    Software,
-    /// A display of a remote session or of a program such as Parsec.
-    #[error("adapter is an indirect display, not a GPU")]
-    IndirectDisplay,
-    /// The Basic Render Driver or Hyper-V's display.
-    #[error(
-        "adapter is one of Microsoft's basic adapters, not a GPU; only a rule of `resources` with \
-         its pciId advertises it"
-    )]
-    BasicAdapter,
-    /// No `PnP` device has the LUID.
-    #[error("no PnP device has the LUID of the adapter")]
-    NoPnpDevice,
-    /// Another adapter of the snapshot has the same `PnP` device.
-    #[error("PnP device already belongs to the adapter with LUID {0}")]
-    SamePnpDevice(Luid),
-    /// Integrated adapters are excluded.
-    #[error("adapter is integrated and includeIntegrated is false")]
-    Integrated,
-    /// Detachable adapters are excluded.
-    #[error("adapter is detachable and includeDetachable is false")]
-    Detachable,
-    /// The adapter does not pass the filter.
-    #[error("not matched by the filter {1}: adapter supports {0}")]
-    Filtered(&'static str, Filter),
-    /// No enabled driver model advertises the adapter.
-    #[error("not matched by any enabled driver model ({enabled}): adapter supports {supported}")]
-    NoModel {
-        /// What the adapter supports.
-        supported: &'static str,
-        /// The enabled driver models.
-        enabled: String,
-        /// The driver model that would advertise it, if there is one.
-        needed: Option<DriverModel>,
-    },
-    /// Its description does not contain the text that `legacy` requires.
-    #[error("adapter description does not contain `{0}`")]
-    Name(String),
-    /// A device is assigned to a container by its location path.
-    #[error(
-        "Windows reports no location path, so the device cannot be assigned to a container \
-         individually"
-    )]
-    NoLocationPath,
-    /// Another device has its location path, so an allocation by this path can give either of them.
-    #[error(
-        "location path {0} is also that of the device `{1}`, so neither can be assigned to a container \
-         individually"
-    )]
-    SameLocationPath(LocationPath, PnpId),
-    /// NPUs are listed by `/dev/dxg`, and nothing can use them there (microsoft/WSL#40445).
-    #[error(
-        "compute-only devices such as NPUs cannot be used through /dev/dxg; a rule of `resources` \
-         advertises them anyway"
-    )]
-    ComputeOnlyOnLinux,
-    /// The source could not read it.
-    #[error("{0}")]
-    Unreadable(String),
-}
-
-impl SkipReason {
-    /// Whether the adapter is neither a GPU nor an accelerator.
-    #[must_use]
-    pub const fn is_no_gpu(&self) -> bool {
-        matches!(
-            self,
-            SkipReason::Software | SkipReason::IndirectDisplay | SkipReason::BasicAdapter
-        )
-    }
-
-    /// How to change the configuration so that it advertises the device, if it excludes it.
-    #[must_use]
-    pub const fn configuration_fix(&self) -> Option<&'static str> {
-        match self {
-            SkipReason::Integrated => Some("set `includeIntegrated: true`"),
-            SkipReason::Detachable => Some("set `includeDetachable: true`"),
-            SkipReason::NoModel { needed: Some(DriverModel::Mcdm), .. } => {
-                Some("enable the driver model mcdm (`--driver-model mcdm`)")
-            }
-            SkipReason::NoModel { needed: Some(_), .. } => {
-                Some("enable the driver model wddm (`--driver-model wddm`)")
-            }
-            SkipReason::Name(_) => Some(
-                "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver \
-                 models wddm and mcdm instead of legacy",
-            ),
-            _ => None,
-        }
-    }
-}
-
-/// What a device supports, for messages.
-pub(crate) fn supported(device: &Device) -> &'static str {
-    match (device.display, device.compute) {
-        (true, true) => "display and compute",
-        (true, false) => "display but not compute",
-        (false, true) => "compute but not display",
-        (false, false) => "neither display nor compute",
     }
 }
 
 /// Selects the devices that meet `criteria`.
 #[must_use]
 pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
-    let (devices, skipped) = select(snapshot, |device| -> Result<Device, SkipReason> {
-        if device.hardware_id.is_basic_adapter() && !criteria.include_basic {
-            return Err(SkipReason::BasicAdapter);
-        }
+    let (devices, skipped) = select(snapshot, |device| -> Result<Device, NotAdvertisedReason> {
+        check_basic_adapter(&device, criteria.include_basic)?;
         check_scope(&device, criteria.include_integrated, criteria.include_detachable)?;
-        if criteria.filter.matches(&device) {
-            return Ok(device);
-        }
-        Err(SkipReason::Filtered(supported(&device), criteria.filter))
+        check_filter(&device, criteria.filter)?;
+        Ok(device)
     });
     Selection { devices, skipped }
 }
 
 /// Turns each adapter that is hardware with a `PnP` device into a device, and passes it
-/// to `accept`.
+/// to `accept`. Also returns the other adapters.
 pub(crate) fn select<T, R: Into<Rejection>>(
     snapshot: &HostSnapshot,
     mut accept: impl FnMut(Device) -> Result<T, R>,
-) -> (Vec<T>, Vec<Skipped>) {
+) -> (Vec<T>, Vec<NotAdvertised>) {
     let mut accepted = Vec::new();
-    let mut skipped = Vec::new();
+    let mut others = Vec::new();
     let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
-        let device = identify(adapter, &mut seen, &snapshot.host).map(|device| Device {
-            cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
+        let device = check_adapter(adapter, &mut seen).map(|pnp| Device {
+            cuda_uuid: snapshot.gpu_uuids.get(&pnp.id).cloned(),
             vendor_index: vendor_index(adapter, snapshot),
-            ..device
+            ..Device::new(adapter, pnp, &snapshot.host)
         });
         let result = match device {
             Ok(device) => accept(device).map_err(Into::into),
@@ -297,7 +163,7 @@ pub(crate) fn select<T, R: Into<Rejection>>(
         };
         match result {
             Ok(device) => accepted.push(device),
-            Err(Rejection { reason, resource }) => skipped.push(Skipped {
+            Err(Rejection { reason, resource }) => others.push(NotAdvertised {
                 luid: adapter.luid,
                 description: adapter.name().to_owned(),
                 reason,
@@ -305,20 +171,20 @@ pub(crate) fn select<T, R: Into<Rejection>>(
             }),
         }
     }
-    let unreadable = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
-    skipped.extend(unreadable.map(|warning| Skipped {
+    let unreadable = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Unreadable);
+    others.extend(unreadable.map(|warning| NotAdvertised {
         luid: warning.luid,
         description: String::new(),
-        reason: SkipReason::Unreadable(warning.text.clone()),
+        reason: NotAdvertisedReason::Unreadable(warning.text.clone()),
         resource: None,
     }));
-    (accepted, skipped)
+    (accepted, others)
 }
 
 /// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
 /// Unknown while an adapter is unreadable, because the vendor's libraries may count it.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
-    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Skipped);
+    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Unreadable);
     if snapshot.host.platform != Platform::LinuxDxg || is_partial {
         return None;
     }
@@ -337,48 +203,4 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
     // Several partitions of one GPU are one device.
     ids.dedup();
     Some((ids.iter().position(|id| *id == own)?, ids.len()))
-}
-
-/// The device of an adapter.
-///
-/// # Errors
-/// The adapter is not hardware or an indirect display, it has no `PnP` device, or an earlier adapter
-/// has the same one.
-/// `seen` contains the `PnP` devices of the earlier adapters.
-fn identify(
-    adapter: &Adapter,
-    seen: &mut HashMap<PnpId, Luid>,
-    host: &HostFacts,
-) -> Result<Device, SkipReason> {
-    if !adapter.hardware {
-        return Err(SkipReason::Software);
-    }
-    if adapter.is_indirect_display() {
-        return Err(SkipReason::IndirectDisplay);
-    }
-    let pnp = adapter.pnp.as_ref().ok_or(if adapter.hardware_id.is_basic_adapter() {
-        SkipReason::BasicAdapter
-    } else {
-        SkipReason::NoPnpDevice
-    })?;
-    match seen.entry(pnp.id.clone()) {
-        Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
-        Entry::Vacant(new) => new.insert(adapter.luid),
-    };
-    Ok(Device::new(adapter, pnp, host))
-}
-
-/// Checks whether integrated and detachable devices are included.
-pub(crate) fn check_scope(
-    device: &Device,
-    include_integrated: bool,
-    include_detachable: bool,
-) -> Result<(), SkipReason> {
-    if device.integrated && !include_integrated {
-        return Err(SkipReason::Integrated);
-    }
-    if device.detachable && !include_detachable {
-        return Err(SkipReason::Detachable);
-    }
-    Ok(())
 }

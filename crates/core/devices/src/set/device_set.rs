@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ReplicaId,
-    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, UnhealthyReason,
+    Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, NotAdvertised,
+    NotAdvertisedReason, Offer, PnpId, ReplicaId, ResourceName, ResourceOffer, ResourceRule,
+    ResourceSpec, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -29,7 +30,7 @@ pub struct DeviceSet {
     /// The resources in the order of the catalog.
     pub resources: Vec<Arc<ResourceDevices>>,
     /// Adapters that belong to no resource.
-    pub skipped: Vec<Skipped>,
+    pub not_advertised: Vec<NotAdvertised>,
     /// Rules that match no device.
     pub unmatched_rules: Vec<ResourceRule>,
     /// Cordons that name no listed device of the host; each deserves a warning.
@@ -119,15 +120,15 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| device.id.clone())
             .collect();
-        let skipped: HashMap<Luid, UnhealthyReason> = offer
-            .skipped
+        let not_advertised: HashMap<Luid, UnhealthyReason> = offer
+            .not_advertised
             .iter()
-            .map(|skipped| match skipped.reason {
-                SkipReason::Unreadable(_) => (skipped.luid, UnhealthyReason::Unreadable),
-                _ => (skipped.luid, UnhealthyReason::Skipped),
+            .map(|adapter| match adapter.reason {
+                NotAdvertisedReason::Unreadable(_) => (adapter.luid, UnhealthyReason::Unreadable),
+                _ => (adapter.luid, UnhealthyReason::NotAdvertised),
             })
             .collect();
-        DeviceSet::of(previous, offer, |before| before.removed(&present, &skipped, now))
+        DeviceSet::of(previous, offer, |before| before.removed(&present, &not_advertised, now))
     }
 
     /// The set that follows this one when the policy changes. `offer` is what the
@@ -153,7 +154,7 @@ impl DeviceSet {
         let mut set = DeviceSet {
             resources: resources.collect(),
             host: offer.host,
-            skipped: offer.skipped,
+            not_advertised: offer.not_advertised,
             unmatched_rules: offer.unmatched_rules,
             unmatched_cordons: Vec::new(),
         };
@@ -176,8 +177,10 @@ impl DeviceSet {
     }
 
     /// The adapters that this resource would advertise if something did not exclude them.
-    pub fn excluded_from(&self, resource: &ResourceName) -> impl Iterator<Item = &Skipped> {
-        self.skipped.iter().filter(move |skipped| skipped.resource.as_ref() == Some(resource))
+    pub fn excluded_from(&self, resource: &ResourceName) -> impl Iterator<Item = &NotAdvertised> {
+        self.not_advertised
+            .iter()
+            .filter(move |adapter| adapter.resource.as_ref() == Some(resource))
     }
 
     /// The adapters of all devices.
@@ -269,11 +272,11 @@ impl ResourceDevices {
     }
 
     /// The devices of this set that are not `present`. Windows still lists the adapters in
-    /// `skipped`.
+    /// `not_advertised`.
     fn removed(
         &self,
         present: &BTreeSet<PnpId>,
-        skipped: &HashMap<Luid, UnhealthyReason>,
+        not_advertised: &HashMap<Luid, UnhealthyReason>,
         now: Moment,
     ) -> Vec<ListedDevice> {
         let mut removed = Vec::new();
@@ -281,7 +284,7 @@ impl ResourceDevices {
             if present.contains(&entry.device.id) {
                 continue;
             }
-            let reason = skipped.get(&entry.device.luid).copied();
+            let reason = not_advertised.get(&entry.device.luid).copied();
             removed.push(ListedDevice {
                 removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
                 health: Health::Unhealthy(reason.unwrap_or(UnhealthyReason::Removed)),

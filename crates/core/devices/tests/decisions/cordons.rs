@@ -171,7 +171,7 @@ fn a_device_that_is_not_advertised_or_was_removed_is_a_known_name() {
     let mut detachable = gpu(2, NVIDIA);
     detachable.detachable = true;
     let before = set(&catalog, &host(vec![gpu(1, NVIDIA), detachable.clone()]));
-    assert_eq!((before.skipped.len(), unmatched(&before).len()), (1, 0));
+    assert_eq!((before.not_advertised.len(), unmatched(&before).len()), (1, 0));
     let after =
         DeviceSet::next(Some(&before), catalog.offer(&host(vec![detachable])), Moment::default());
     assert_eq!(after.resources[0].entries()[0].health, Health::Unhealthy(UnhealthyReason::Removed));

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use devices::{
-    Adapter, AllocationPolicy, Attribute, Catalog, ContainerPolicy, CopyToVmValue, DeviceClass,
-    DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion, HardwareId, HostFacts,
-    HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, PlanWarning, PnpDevice, PnpId, Policy,
-    ResourceDevices, ResourceRule, SharedRequests, Sharing, StoreFiles,
+    Adapter, Attribute, Catalog, CopyToVmValue, DeviceClass, DeviceSet, DriverKey, DriverModel,
+    DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid,
+    ModelPolicy, Moment, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule,
+    StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
@@ -114,30 +113,9 @@ pub(crate) fn server(build: &str, schema: &str) -> HostFacts {
     }
 }
 
+/// The default policy, without regard to names of adapters.
 pub(crate) fn model(model: DriverModel) -> ModelPolicy {
-    let resource = match model {
-        DriverModel::Wddm => "directx.microsoft.com/display",
-        DriverModel::Mcdm => "directx.microsoft.com/compute",
-        DriverModel::Legacy => "microsoft.com/directx",
-    };
-    ModelPolicy {
-        model,
-        resource: resource.parse().unwrap(),
-        sharing: Sharing {
-            replicas: NonZeroU32::MIN,
-            allocation: AllocationPolicy::default(),
-            shared_requests: SharedRequests::default(),
-        },
-        include_integrated: None,
-        include_detachable: false,
-        match_name: None,
-        rules: Arc::new([]),
-        container: Arc::new(ContainerPolicy::default()),
-        publish_numa: false,
-        removal_grace: Duration::from_mins(1),
-        cordoned: Vec::new(),
-        unhealthy_after_resets: None,
-    }
+    ModelPolicy { match_name: None, ..ModelPolicy::for_model(model) }
 }
 
 /// The warning about `count` display devices in one container.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use devices::{
     Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel,
-    Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice, Offer, Plan,
-    PlanError, Platform, PnpId, ResourceRule, RuntimeMounts, SkipReason, StoreFiles,
-    UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
+    Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
+    NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, ResourceRule, RuntimeMounts,
+    StoreFiles, UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
 };
 
 use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm, with_rules};
@@ -114,7 +114,7 @@ fn each_vendor_gets_its_variables() {
 #[test]
 fn no_index_is_set_while_an_adapter_is_unreadable() {
     let mut host = linux(vec![adapter(1, AMD, 1), adapter(2, AMD, 2)]);
-    let effect = WarningEffect::Skipped;
+    let effect = WarningEffect::Unreadable;
     host.warnings = vec![AdapterWarning { luid: Luid(7), text: "asleep".to_owned(), effect }];
     assert_eq!(
         vendor_variables(&host, &[replica(1, AMD, 1)]),
@@ -192,7 +192,7 @@ fn integrated_devices_are_advertised_by_default_and_compute_only_devices_are_not
         |offer: &Offer| offer.resources.iter().map(|r| r.devices.len()).collect::<Vec<_>>();
     let default = offer([wddm(1), model(DriverModel::Mcdm)]);
     assert_eq!(advertised(&default), [1, 0]);
-    assert_eq!(default.skipped[0].reason, SkipReason::ComputeOnlyOnLinux);
+    assert_eq!(default.not_advertised[0].reason, NotAdvertisedReason::ComputeOnlyOnLinux);
     let rule = ResourceRule {
         name: "example.com/npu".parse().unwrap(),
         matches: DeviceMatch { model: Some(DriverModel::Mcdm), ..DeviceMatch::default() },

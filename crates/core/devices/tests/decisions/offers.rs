@@ -35,7 +35,7 @@ fn each_driver_model_gets_its_devices() {
         ]
     );
     assert_eq!(
-        offer.skipped[0].reason.to_string(),
+        offer.not_advertised[0].reason.to_string(),
         "not matched by any enabled driver model (wddm, mcdm): adapter supports display but not \
          compute"
     );
@@ -140,9 +140,8 @@ fn driver_models_that_advertise_the_same_device_have_the_same_lock() {
     display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
     let snapshot = host(vec![gpu(1, NVIDIA), npu(2), display_only]);
     let luids = |m| assigned(&catalog([model(m)]).offer(&snapshot)).remove(0).1;
-    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-    for one in models {
-        for other in models {
+    for &one in DriverModel::ALL {
+        for &other in DriverModel::ALL {
             let overlap = luids(one).iter().any(|luid| luids(other).contains(luid));
             assert_eq!(one.lock() == other.lock(), overlap, "{one} {other}");
         }
@@ -156,7 +155,7 @@ fn only_the_legacy_model_advertises_a_device_without_location_path() {
     let snapshot = host(vec![no_path]);
     let offer = catalog([wddm(1)]).offer(&snapshot);
     assert_eq!(
-        offer.skipped[0].reason.to_string(),
+        offer.not_advertised[0].reason.to_string(),
         "Windows reports no location path, so the device cannot be assigned to a container \
          individually"
     );
@@ -166,7 +165,7 @@ fn only_the_legacy_model_advertises_a_device_without_location_path() {
     legacy.match_name = Some("nvidia".into());
     let offer = catalog([legacy]).offer(&snapshot);
     assert_eq!(
-        offer.skipped[0].reason.to_string(),
+        offer.not_advertised[0].reason.to_string(),
         "adapter description does not contain `nvidia`"
     );
 }
@@ -179,7 +178,7 @@ fn devices_with_the_same_location_path_are_not_advertised() {
     let snapshot = host(vec![gpu(1, NVIDIA), same, gpu(3, NVIDIA)]);
     let offer = catalog([model(DriverModel::Wddm)]).offer(&snapshot);
     assert_eq!(assigned(&offer)[0].1, [1003]);
-    let reasons: Vec<String> = offer.skipped.iter().map(|s| s.reason.to_string()).collect();
+    let reasons: Vec<String> = offer.not_advertised.iter().map(|s| s.reason.to_string()).collect();
     assert_eq!(
         reasons,
         [
@@ -193,7 +192,7 @@ fn devices_with_the_same_location_path_are_not_advertised() {
 }
 
 fn reasons(offer: &Offer) -> Vec<(i64, String)> {
-    offer.skipped.iter().map(|s| (s.luid.0, s.reason.to_string())).collect()
+    offer.not_advertised.iter().map(|s| (s.luid.0, s.reason.to_string())).collect()
 }
 
 /// `legacy` needs no location path, and takes whatever has the right name.
@@ -216,9 +215,9 @@ fn no_driver_model_advertises_an_indirect_display() {
         let all: Vec<i64> = assigned(&offer).into_iter().flat_map(|(_, luids)| luids).collect();
         // The GPU stays in service although the displays have its location path.
         assert_eq!(all, luids);
-        let skipped = &reasons(&offer)[..3];
+        let basic = &reasons(&offer)[..3];
         let reason = "adapter is an indirect display, not a GPU".to_owned();
-        assert_eq!(skipped, [2001, 2002, 2003].map(|luid| (luid, reason.clone())));
+        assert_eq!(basic, [2001, 2002, 2003].map(|luid| (luid, reason.clone())));
     }
 }
 
@@ -266,19 +265,19 @@ fn a_basic_adapter_needs_a_rule_that_names_it() {
     assert_eq!(reasons(&offer).len(), 3);
 }
 
-/// The resource of each skipped adapter, and what advertises it there.
+/// The resource of each adapter that is not advertised, and what advertises it there.
 fn excluded(offer: &Offer) -> Vec<(i64, Option<String>, Option<&'static str>)> {
-    let skipped = offer.skipped.iter();
-    skipped
-        .map(|skipped| {
-            let resource = skipped.resource.as_ref().map(ToString::to_string);
-            (skipped.luid.0, resource, skipped.reason.configuration_fix())
+    let adapters = offer.not_advertised.iter();
+    adapters
+        .map(|adapter| {
+            let resource = adapter.resource.as_ref().map(ToString::to_string);
+            (adapter.luid.0, resource, adapter.reason.configuration_fix())
         })
         .collect()
 }
 
 #[test]
-fn a_skipped_adapter_has_the_resource_that_would_advertise_it() {
+fn an_adapter_that_is_not_advertised_has_the_resource_that_would_advertise_it() {
     let mut integrated = gpu(1, 0x8086);
     integrated.integrated = true;
     let mut detachable = gpu(2, NVIDIA);

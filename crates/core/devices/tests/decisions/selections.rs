@@ -45,7 +45,7 @@ fn a_broken_adapter_does_not_hide_the_others() {
     snapshot.warnings.push(AdapterWarning {
         luid: Luid(8),
         text: "the driver is being replaced".into(),
-        effect: WarningEffect::Skipped,
+        effect: WarningEffect::Unreadable,
     });
     let selection = discover(&snapshot, everything());
     let luids: Vec<i64> = selection.devices.iter().map(|d| d.luid.0).collect();

@@ -76,13 +76,13 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     let catalog = catalog([wddm(1)]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
     let text = "the driver is being updated".to_owned();
-    let warning = AdapterWarning { luid: Luid(1001), text, effect: WarningEffect::Skipped };
+    let warning = AdapterWarning { luid: Luid(1001), text, effect: WarningEffect::Unreadable };
     let updating = HostSnapshot { warnings: vec![warning], ..host(vec![]) };
     let set = DeviceSet::next(Some(&set), catalog.offer(&updating), at(1));
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
     let without_device = Adapter { pnp: None, ..gpu(1, NVIDIA) };
     let set = step(&catalog, Some(&set), vec![without_device], 2);
-    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Skipped))]);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::NotAdvertised))]);
     let set = step(&catalog, Some(&set), vec![], 2);
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
     assert_eq!(set.deadline(), Some(at(61)), "one grace period for all");

@@ -11,7 +11,7 @@ fn warning(luid: i64, effect: WarningEffect) -> AdapterWarning {
 #[test]
 fn adapters_that_are_unreadable_or_have_no_device_are_unsettled() {
     let without_device = Adapter { pnp: None, ..gpu(2, NVIDIA) };
-    let unreadable = warning(7, WarningEffect::Skipped);
+    let unreadable = warning(7, WarningEffect::Unreadable);
     for (adapter, warnings) in [
         (without_device, vec![]),
         (without_driver_files(3), vec![]),

@@ -268,7 +268,7 @@ fn an_adapter_that_cannot_be_read_is_skipped_with_the_reason() {
     ];
     for (bad, reason) in broken {
         let snapshot = host([bad, test_adapter(2)]).read();
-        assert_eq!(warnings(&snapshot), [(1, WarningEffect::Skipped, reason)]);
+        assert_eq!(warnings(&snapshot), [(1, WarningEffect::Unreadable, reason)]);
         assert_eq!(snapshot.adapters, host([test_adapter(2)]).read().adapters);
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use strum::{IntoStaticStr, VariantArray};
 use tonic::{Code, Status};
 
 use crate::connection;
@@ -22,8 +23,10 @@ pub struct PodResourcesError {
     pub hint: Option<&'static str>,
 }
 
-/// The kinds of failures that are counted separately.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The kinds of failures that are counted separately. Their names are values of a metric, which
+/// never change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureReason {
     /// The kubelet has no endpoint: it is not running, or too old.
@@ -40,19 +43,12 @@ pub enum FailureReason {
 
 impl FailureReason {
     /// All reasons, in a fixed order.
-    pub const ALL: [FailureReason; 5] =
-        [Self::Missing, Self::Refused, Self::Timeout, Self::Exhausted, Self::Other];
+    pub const ALL: &'static [FailureReason] = FailureReason::VARIANTS;
 
     /// The value of a label, one lower-case word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Refused => "refused",
-            Self::Timeout => "timeout",
-            Self::Exhausted => "exhausted",
-            Self::Other => "other",
-        }
+        self.into()
     }
 }
 

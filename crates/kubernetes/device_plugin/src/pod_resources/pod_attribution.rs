@@ -95,7 +95,7 @@ impl PodAttribution {
 
     /// How often the kubelet did not answer, for every reason.
     pub async fn failures(&self) -> Vec<(FailureReason, u64)> {
-        FailureReason::ALL.into_iter().zip(self.state.lock().await.failures).collect()
+        FailureReason::ALL.iter().copied().zip(self.state.lock().await.failures).collect()
     }
 }
 

@@ -1,7 +1,11 @@
 //! Why a resource needs a new socket.
 
-/// Why a resource needs a new socket. A registration is counted under the reason for its socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+use strum::{IntoStaticStr, VariantArray};
+
+/// Why a resource needs a new socket. A registration is counted under the reason for its socket. The
+/// names of the reasons are values of a metric, which never change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum NewSocketReason {
     /// The resource has no socket yet.
     Startup,
@@ -21,27 +25,8 @@ pub(crate) enum NewSocketReason {
 }
 
 impl NewSocketReason {
-    /// Every reason.
-    pub(crate) const ALL: [NewSocketReason; 7] = [
-        NewSocketReason::Startup,
-        NewSocketReason::LockLost,
-        NewSocketReason::SocketLost,
-        NewSocketReason::KubeletReplaced,
-        NewSocketReason::StreamEnded,
-        NewSocketReason::NoStream,
-        NewSocketReason::RegistrationFailed,
-    ];
-
-    /// The reason as log lines and the label of a metric name it. The names never change.
+    /// The reason as log lines and the label of a metric name it.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            NewSocketReason::Startup => "startup",
-            NewSocketReason::LockLost => "lock_lost",
-            NewSocketReason::SocketLost => "socket_lost",
-            NewSocketReason::KubeletReplaced => "kubelet_replaced",
-            NewSocketReason::StreamEnded => "stream_ended",
-            NewSocketReason::NoStream => "no_stream",
-            NewSocketReason::RegistrationFailed => "registration_failed",
-        }
+        self.into()
     }
 }

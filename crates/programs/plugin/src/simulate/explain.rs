@@ -7,8 +7,8 @@ use command_line::device_summary::mounted_files;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
     AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, HostFacts,
-    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
-    ResourceDevices, ResourceName, Sharing, Skipped,
+    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, NotAdvertised,
+    Plan, Platform, ResourceDevices, ResourceName, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -111,9 +111,9 @@ pub(crate) fn refusal(
 }
 
 /// An adapter that the configuration excludes, with what advertises it.
-fn excluded(skipped: &Skipped) -> Option<String> {
-    let fix = skipped.reason.configuration_fix()?;
-    let Skipped { luid, description, reason, .. } = skipped;
+fn excluded(adapter: &NotAdvertised) -> Option<String> {
+    let fix = adapter.reason.configuration_fix()?;
+    let NotAdvertised { luid, description, reason, .. } = adapter;
     Some(format!("; {description} (LUID {luid}): {reason}; to advertise it, {fix}"))
 }
 

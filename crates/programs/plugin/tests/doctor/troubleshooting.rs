@@ -1,8 +1,8 @@
 //! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
 
 use devices::{
-    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId, ReplicaError,
-    SkipReason, UnhealthyReason,
+    DeviceClass, DriverModel, LauncherProblem, NotAdvertisedReason, PlanError, PlanWarning, PnpId,
+    ReplicaError, UnhealthyReason,
 };
 
 const PAGE: &str = concat!(
@@ -10,9 +10,10 @@ const PAGE: &str = concat!(
     include_str!("../../../../../docs/doctor.md")
 );
 
-/// The text on one line, without the Markdown marks for code and emphasis.
+/// The text on one line, without the Markdown marks for code and emphasis, and without the dots that
+/// stand for names.
 fn plain_text(text: &str) -> String {
-    text.replace(['`', '*'], "").split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace(['`', '*', '…'], "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the pages contain `message`. They write `N` or `M` for a number.
@@ -41,16 +42,18 @@ fn every_refusal_of_an_allocation_is_explained() {
         PlanError::Replica(ReplicaError::Malformed(id())),
         PlanError::Replica(ReplicaError::UnknownDevice(id(), "…".to_owned())),
         PlanError::Replica(ReplicaError::BeyondReplicas(id(), 4)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Skipped)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::CordonsUnknown)),
-        PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::NoLauncher)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();
         let first = first.split(" (expected").next().unwrap();
         assert!(is_explained(first), "{first}");
+    }
+    for reason in UnhealthyReason::every() {
+        let text = reason.to_string();
+        // The page has dots for the source of a cordon.
+        let start = text.split(" by ").next().unwrap();
+        assert!(is_explained(start), "{text}");
     }
     let problem = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
     let refusal = PlanError::NoLauncher { problem, resource: "a/b".parse().unwrap() };
@@ -90,20 +93,13 @@ fn every_warning_of_an_allocation_is_explained() {
 }
 
 #[test]
-fn every_reason_to_skip_an_adapter_is_explained() {
-    for reason in [
-        SkipReason::IndirectDisplay,
-        SkipReason::BasicAdapter,
-        SkipReason::NoPnpDevice,
-        SkipReason::SamePnpDevice(devices::Luid(7)),
-        SkipReason::Integrated,
-        SkipReason::Detachable,
-        SkipReason::Name("…".to_owned()),
-    ] {
-        assert!(is_explained(&reason.to_string()), "{reason}");
+fn every_reason_not_to_advertise_an_adapter_is_explained() {
+    for reason in NotAdvertisedReason::every() {
+        // `doctor` has no line about the first, and only `devices --filter` has the second.
+        if !matches!(reason, NotAdvertisedReason::Software | NotAdvertisedReason::Filtered(..)) {
+            assert!(is_explained(&reason.to_string()), "{reason}");
+        }
     }
-    let text = SkipReason::NoLocationPath.to_string();
-    assert!(is_explained(text.split(", so").next().unwrap()), "{text}");
 }
 
 /// The pages quote messages of the framework as they are in its source. The tests of the crate

@@ -27,7 +27,7 @@ pub(super) struct Assignment {
     /// What the user should know.
     pub(super) warnings: Vec<String>,
     /// Devices that the device plugin does not advertise, with reasons.
-    pub(super) skipped: Vec<String>,
+    pub(super) not_advertised: Vec<String>,
 }
 
 impl Assignment {
@@ -52,11 +52,11 @@ pub(super) fn assign(
     let mut slots: Vec<String> = Vec::new();
     for &index in selected {
         let device = &devices[index];
-        let skipped = offer.skipped.iter().find(|skipped| skipped.luid == device.luid);
-        let (problem, reason, left_out) = match (skipped, device.health) {
-            (Some(skipped), _) => {
+        let not_advertised = offer.not_advertised.iter().find(|other| other.luid == device.luid);
+        let (problem, reason, left_out) = match (not_advertised, device.health) {
+            (Some(adapter), _) => {
                 let problem = "cannot be assigned to a container";
-                (problem, skipped.reason.to_string(), &mut assignment.skipped)
+                (problem, adapter.reason.to_string(), &mut assignment.not_advertised)
             }
             (None, Health::Unhealthy(reason)) => {
                 ("is unhealthy", reason.to_string(), &mut assignment.warnings)
@@ -76,7 +76,7 @@ pub(super) fn assign(
     let set = DeviceSet::next(None, offer, Moment::default());
     let Some(resource) = set.resources.first().filter(|_| !slots.is_empty()) else {
         let error = anyhow!("no device of this host can be assigned to a container");
-        let reasons = [assignment.skipped, assignment.warnings].concat();
+        let reasons = [assignment.not_advertised, assignment.warnings].concat();
         return Err(Failure::runtime(error).hint(reasons.join("\n  ")));
     };
     fill(&mut assignment, resource, snapshot, &slots).map_err(Failure::runtime)?;

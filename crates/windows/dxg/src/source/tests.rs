@@ -102,7 +102,7 @@ fn an_adapter_without_an_address_is_skipped_and_the_others_stay() {
     let snapshot = bed.snapshot();
     assert_eq!(snapshot.adapters.len(), 1);
     let warning = &snapshot.warnings[0];
-    assert_eq!(warning.effect, WarningEffect::Skipped);
+    assert_eq!(warning.effect, WarningEffect::Unreadable);
     assert!(warning.text.contains("the PCI address (query 6)"), "{}", warning.text);
 }
 
