@@ -24,14 +24,17 @@ fn print_prints_the_labels_that_the_plugin_reports_and_ends() {
     let report = NodeReport::of(&DeviceSet::next(None, offer, Moment::default()));
     let printed = |gfd_labels| -> String {
         let labels = labels(&report, gfd_labels).into_iter();
-        labels.map(|(name, value)| format!("{name}={value}\n")).collect()
+        let lines: Vec<String> = labels.map(|(name, value)| format!("{name}={value}\n")).collect();
+        lines.concat()
     };
     let devices = NodeDevices::fixed(Catalog::new(policy), host).unwrap();
     let plugin = DevicePlugin::following(folder.path(), devices.served());
     let readiness = plugin.readiness();
     runtime.spawn(plugin.run());
-    let is_bound = |r: &ResourceReadiness| r.phase == Phase::WaitingForKubelet;
-    while !readiness.borrow().resources.iter().all(is_bound) {
+    let waits = |resource: &ResourceReadiness| resource.phase == Phase::WaitingForKubelet;
+    let is_bound =
+        |resources: &[ResourceReadiness]| !resources.is_empty() && resources.iter().all(waits);
+    while !is_bound(&readiness.borrow().resources) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let directory = folder.path().display().to_string();
