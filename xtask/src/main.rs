@@ -12,6 +12,7 @@ mod process;
 mod release;
 mod steps;
 mod test_run;
+mod update;
 mod visibility_filter;
 mod windows_suites;
 mod workspace;
@@ -32,6 +33,8 @@ enum Command {
     /// Run a step of the tests in this process
     #[command(hide = true)]
     Step { name: String },
+    /// Update the snapshots and the generated parts of the documentation
+    Update(PassedOn),
     /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
     /// Build the libraries that directx-visible puts into programs
@@ -61,6 +64,7 @@ fn perform(command: Command) -> Result<ExitCode> {
         Command::Setup(options) => test_run::set_up_only(&options)?,
         Command::Test(options) => return test_run::command(&options),
         Command::Step { name } => test_run::step(&name)?,
+        Command::Update(PassedOn { arguments }) => update::command(&arguments)?,
         Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use strum::VariantArray as _;
 
 use crate::group::Effort;
 use crate::measures::Measure;
@@ -54,7 +55,8 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
-    let mut request = Request { effort: Effort::Full, groups: Measure::ALL.to_vec(), write: None };
+    let mut request =
+        Request { effort: Effort::Full, groups: Measure::VARIANTS.to_vec(), write: None };
     while let Some(argument) = arguments.next() {
         match argument.to_string_lossy().as_ref() {
             "--quick" => request.effort = Effort::Quick,
@@ -81,7 +83,7 @@ fn measure(request: &Request) -> Result<()> {
     let machine = machine::describe();
     let mut groups = Vec::new();
     for group in &request.groups {
-        eprintln!("measuring: {}", group.name());
+        eprintln!("measuring: {}", <&str>::from(group));
         groups.push(runtime.block_on(group.run(request.effort))?);
     }
     print!("{}", report::text(&groups));
@@ -105,7 +107,7 @@ mod tests {
     fn reads_the_command_line() {
         let full = parsed(&[]).unwrap();
         assert_eq!((full.effort, full.write), (Effort::Full, None));
-        assert_eq!(full.groups, Measure::ALL);
+        assert_eq!(full.groups, Measure::VARIANTS);
         assert_eq!(parsed(&["--only", "calls"]).unwrap().groups, [Measure::Calls]);
         let quick = parsed(&["--quick", "--write", "f"]).unwrap();
         assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));

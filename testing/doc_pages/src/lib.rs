@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 pub use reference::reference;
 
-/// If set, the tests write the pages instead of comparing them.
+/// If set, as by `cargo xtask update`, the tests write the pages instead of comparing them.
 const UPDATE: &str = "UPDATE_REFERENCE";
 /// What follows a part that is generated.
 const END: &str = "<!-- end -->\n";
@@ -34,7 +34,26 @@ pub fn assert_file(file: &str, expected: &str) {
         fs::write(&file, expected).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         return;
     }
-    assert_eq!(written, expected, "{}: set {UPDATE}=1 to update it", file.display());
+    if let Some(difference) = difference(&written, expected) {
+        panic!("{}: `cargo xtask update` writes this page\n{difference}", file.display());
+    }
+}
+
+/// The first line in which the texts differ.
+fn difference(written: &str, expected: &str) -> Option<String> {
+    let mut written = written.split('\n');
+    let mut expected = expected.split('\n');
+    for number in 1.. {
+        match (written.next(), expected.next()) {
+            (None, None) => break,
+            (was, is) if was == is => {}
+            (was, is) => {
+                let line = |text: Option<&str>| text.unwrap_or("(no line)").to_owned();
+                return Some(format!("line {number}: {}\nexpected: {}", line(was), line(is)));
+            }
+        }
+    }
+    None
 }
 
 /// Fails unless the page `page` has this text between the line `begin` and the end mark.
@@ -70,6 +89,15 @@ mod tests {
         assert_eq!(replaced(page, "<!-- b -->\n", "new\n").as_deref(), Some(expected));
         assert_eq!(replaced(page, "<!-- c -->\n", "new\n"), None);
         assert_eq!(replaced("<!-- b -->\nold\n", "<!-- b -->\n", "new\n"), None);
+    }
+
+    #[test]
+    fn the_first_difference_is_shown() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        let shown = difference("a\nb\nc\n", "a\nB\nC\n");
+        assert_eq!(shown.as_deref(), Some("line 2: b\nexpected: B"));
+        let shown = difference("a", "a\n");
+        assert_eq!(shown.as_deref(), Some("line 2: (no line)\nexpected: "));
     }
 
     #[test]

@@ -63,3 +63,50 @@ fn workflows_pin_what_they_run() {
     }
     assert!(pins > 10, "only {pins} pins");
 }
+
+/// The number in a constant of a source file, such as `const CALLS: u32 = 8;`.
+fn number(source: &str, constant: &str) -> u64 {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(source)).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("const "));
+    let line = lines.find(|line| line.starts_with(&format!("{constant}: ")));
+    let (_, value) =
+        line.unwrap_or_else(|| panic!("{source}: {constant}")).split_once(" = ").unwrap();
+    let value = value.trim_start_matches("Duration::from_secs(").trim_end_matches([')', ';']);
+    value.split(" * ").map(|factor| factor.parse::<u64>().unwrap()).product()
+}
+
+#[test]
+fn the_limits_of_sockets_are_documented() {
+    const SERVER: &str = "crates/kubernetes/device_plugin/src/server.rs";
+    const SERVICE: &str = "crates/kubernetes/device_plugin/src/service.rs";
+    const MONITORING: &str = "crates/application/daemon/src/monitoring/server.rs";
+    let of_server = |constant| number(SERVER, constant);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for expected in [
+        format!("| connections | {}; further ones wait |", of_server("CONNECTIONS")),
+        format!(
+            "| calls at once on a connection | {}, with headers of {} KiB |",
+            of_server("CALLS"),
+            of_server("HEADER_BYTES") / 1024
+        ),
+        format!(
+            "| one request or response | 4 MiB, and {} containers |",
+            number(SERVICE, "CONTAINERS")
+        ),
+        format!("| one call | {} s |", of_server("CALL_LIMIT")),
+        format!(
+            "| time without an answer to a ping of HTTP/2 | {} s, then",
+            of_server("KEEP_ALIVE") + of_server("KEEP_ALIVE_ANSWER")
+        ),
+        // A message is at most as long as tonic permits by default.
+        format!(
+            "incomplete requests keep at most {} MiB",
+            of_server("CONNECTIONS") * of_server("CALLS") * 4
+        ),
+        format!("up to {} connections of ", number(MONITORING, "CONNECTIONS")),
+    ] {
+        assert!(page.contains(&expected), "docs/security.md lacks `{expected}`");
+    }
+}

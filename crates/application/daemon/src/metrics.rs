@@ -27,10 +27,10 @@ use crate::configuration::ReloadStatus;
 
 pub use catalog::{DEVICE_LABELS, METRICS, Metric};
 pub use exposition::{CONTENT_TYPE, Labels, labels, render};
-pub use plugin_metrics::{PluginMetrics, REFUSAL_REASONS};
+pub use plugin_metrics::{PluginMetrics, RefusalReason};
 
 /// What is known at the moment of a scrape.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Scrape {
     /// What the daemon counted.
     pub metrics: PluginMetrics,

@@ -15,9 +15,10 @@ use command_line::error_chain;
 use config::{Config, ConfigError};
 use devices::HostSnapshot;
 use futures_util::FutureExt as _;
+use strum::VariantArray as _;
 use tokio::sync::watch;
 
-use crate::finding::{Finding, Status, Subject, counts};
+use crate::finding::{Finding, Status, counts};
 use crate::report::Report;
 use crate::request::{Request, Step};
 use crate::stop::{PANICKED, Stop};
@@ -61,22 +62,23 @@ impl Attempt<'_> {
     /// Runs each step within its limit in seconds: a program or driver of the node may hang.
     async fn run(mut self) -> Report {
         let mut findings = Vec::new();
-        for (step, subject, seconds) in [
-            (Step::Doctor, Subject("doctor"), 120),
-            (Step::Socket, socket::SUBJECT, 15),
-            (Step::Discovery, discovery::SUBJECT, 60),
-            (Step::Events, events::SUBJECT, 60 + self.request.wait_for_event.unwrap_or_default()),
-            (Step::Kubelet, Subject::KUBELET, 30),
-            (Step::Container, container::SUBJECT, container::SECONDS),
-        ] {
+        for &step in Step::VARIANTS {
             if let Some(reason) = self.reason_to_skip(step) {
-                findings.push(subject.skipped(reason));
+                findings.push(step.skipped(reason));
                 continue;
             }
+            let seconds = match step {
+                Step::Doctor => 120,
+                Step::Socket => 15,
+                Step::Discovery => 60,
+                Step::Events => 60 + self.request.wait_for_event.unwrap_or_default(),
+                Step::Kubelet => 30,
+                Step::Container => container::SECONDS,
+            };
             let stop = Stop::new(&self.interrupted, Duration::from_secs(seconds));
             let ended = AssertUnwindSafe(self.run_step(step, &stop)).catch_unwind().await;
             let found = ended.unwrap_or_else(|_panic| Err(anyhow!(PANICKED)));
-            findings.extend(found.unwrap_or_else(|error| vec![subject.error(&error)]));
+            findings.extend(found.unwrap_or_else(|error| vec![step.error(&error)]));
         }
         Report {
             snapshot: self.snapshot.unwrap_or_default(),
@@ -146,9 +148,9 @@ impl Attempt<'_> {
         };
         let bad = self.checks.iter().filter(|check| check.status >= Status::Warning);
         let lines = bad.map(|check| {
-            format!("{}: {}: {}", check.status.verdict(), check.subject.0, check.sentence())
+            format!("{}: {}: {}", check.status.verdict(), check.name, check.sentence())
         });
-        let finding = Subject("doctor").finding(status, what).detail(lines);
+        let finding = Step::Doctor.finding(status, what).detail(lines);
         Ok(finding.measured([
             ("problems", problems.into()),
             ("warnings", warnings.into()),

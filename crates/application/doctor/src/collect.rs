@@ -69,7 +69,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
             snapshot.cordoned = cordons(read, plugin.as_ref());
             device_plugin_dir::inspect(&path)?
         }
-        None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET]
+        None => [Subject::KubeletDirectory, Subject::KubeletSocket]
             .map(|subject| subject.skipped(NOT_IN_INVENTORY)),
     };
     let image = request.image_os_version;

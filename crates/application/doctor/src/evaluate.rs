@@ -41,7 +41,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let devices = discover(&facts.snapshot, Criteria::ALL).devices;
     if let Some(failure) = &facts.unread {
         checks.push(hardware::unread(failure, host.platform));
-        let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
+        let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
         checks.extend(unknown.map(|subject| subject.skipped("the adapters could not be read")));
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));

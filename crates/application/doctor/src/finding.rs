@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use strum::{IntoStaticStr, VariantArray};
 
+use crate::request::Step;
 use crate::stop::Reason;
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Finding {
-    pub(crate) subject: Subject,
+    /// The subject, or the step of `verify`.
+    pub(crate) name: &'static str,
+    /// A warning or a problem of a subject has one.
+    pub(crate) id: Option<&'static str>,
     /// The device, resource, driver model or container, where there are several. Without private
     /// data if something was tried.
     pub(crate) object: Option<String>,
@@ -23,7 +28,7 @@ pub(crate) struct Finding {
 }
 
 /// The result of a check. Later results are worse.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(VariantArray, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Status {
     /// It was not or could not be checked.
     Skipped,
@@ -42,52 +47,102 @@ pub(crate) fn millis(time: Duration) -> Value {
     json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Subject(pub(crate) &'static str);
+/// Declares what is looked at, and everything that can be wrong with it. `docs/doctor.md` has a
+/// section for each subject and in it a paragraph for each ID, in this order.
+macro_rules! subjects {
+    ($($(#[$about:meta])* $subject:ident { $($id:ident),* $(,)? })*) => {
+        #[derive(IntoStaticStr, VariantArray, Clone, Copy, PartialEq, Eq, Debug)]
+        #[strum(serialize_all = "kebab-case")]
+        pub(crate) enum Subject { $($(#[$about])* $subject),* }
 
-/// What is looked at, in the order of the report. Each has its section in
-/// `docs/doctor.md`.
-impl Subject {
-    pub(crate) const WINDOWS: Subject = Subject("windows");
-    /// The Host Compute Service and its schema.
-    pub(crate) const HCS: Subject = Subject("hcs");
-    /// The OS version of an image, compared with the host's.
-    pub(crate) const IMAGE: Subject = Subject("image");
-    pub(crate) const CONTAINERD: Subject = Subject("containerd");
-    pub(crate) const KUBELET: Subject = Subject("kubelet");
-    pub(crate) const KUBELET_DIRECTORY: Subject = Subject("kubelet-directory");
-    pub(crate) const KUBELET_SOCKET: Subject = Subject("kubelet-socket");
-    /// The plugin that runs on the node.
-    pub(crate) const PLUGIN: Subject = Subject("plugin");
-    pub(crate) const CONFIGURATION: Subject = Subject("configuration");
-    pub(crate) const DEVICE: Subject = Subject("device");
-    /// The files that a driver names for containers.
-    pub(crate) const RUNTIME_FILES: Subject = Subject("runtime-files");
-    /// What the kubelet gets.
-    pub(crate) const RESOURCES: Subject = Subject("resources");
-    /// Which GPUs containers can see.
-    pub(crate) const VISIBILITY: Subject = Subject("visibility");
-    /// NVIDIA's management library.
-    pub(crate) const NVML: Subject = Subject("nvml");
+        /// What a warning or a problem is about. Programs and pages refer to it.
+        // The list of all of them would hide from the compiler an ID that no rule uses.
+        #[cfg_attr(test, derive(VariantArray))]
+        #[derive(IntoStaticStr, Clone, Copy, PartialEq, Eq, Debug)]
+        #[strum(serialize_all = "kebab-case")]
+        pub(crate) enum FindingId { $($($id,)*)* }
 
-    pub(crate) fn finding(self, status: Status, what: impl Into<String>) -> Finding {
-        Finding {
-            subject: self,
-            object: None,
-            status,
-            what: what.into(),
-            hint: None,
-            measurements: Vec::new(),
-            details: Vec::new(),
+        impl FindingId {
+            const fn subject(self) -> Subject {
+                match self { $($(FindingId::$id => Subject::$subject,)*)* }
+            }
         }
+    };
+}
+
+subjects! {
+    Windows { WindowsTooOld }
+    /// The Host Compute Service and its schema.
+    Hcs { HcsMissing, HcsNotResponding, HcsSchemaTooOld }
+    /// The OS version of an image, compared with the host's.
+    Image { ImageDoesNotFit }
+    Containerd {
+        ContainerdTooOld, ContainerdRelease, ContainerdNotFound, ContainerdVersionUnknown,
+        CriDisabled,
+    }
+    Kubelet { KubeletTooOld }
+    KubeletDirectory {
+        DirectoryMissing, DirectoryNotUsable, DirectoryNotProtected, DirectoryRightsUnknown,
+    }
+    KubeletSocket { SocketMissing, KubeletNotResponding, SocketNotAllowed, NoUnixSockets }
+    /// The plugin that runs on the node.
+    Plugin {
+        PluginDiffers, ConfigurationRejected, ListedAsUnhealthy, PluginNotice, PluginNotResponding,
+        DevicesPending, PluginVersion,
+    }
+    Configuration { ConfigurationInvalid, ConfigurationNotice }
+    Device {
+        NoDevice, NoUsableDevice, AdaptersNotRead, ProblemCode, DeviceUnhealthy, NoAdapter,
+        AdapterReadInPart,
+    }
+    /// The files that a driver names for containers.
+    RuntimeFiles {
+        FilesMissing, FoldersMissing, MountsNotApplied, RegistryValuesIgnored, NoDriverStore,
+        InsideContainer,
+    }
+    /// What the kubelet gets.
+    Resources {
+        NothingAdvertised, OnlyCandidateNotAdvertised, AdapterNotAdvertised, RuleWithoutDevice,
+        NoHealthyDevice, Cordoned, CordonsUnknown, CordonWithoutDevice,
+    }
+    /// Which GPUs containers can see.
+    Visibility { OtherGpusVisible, LauncherMissing }
+    /// NVIDIA's management library.
+    Nvml { NvmlMissing, NvmlNotResponding, TccMode }
+}
+
+impl Subject {
+    pub(crate) fn ok(self, what: impl Into<String>) -> Finding {
+        Finding::new(self.into(), Status::Ok, what.into())
+    }
+
+    pub(crate) fn skipped(self, why: impl Into<String>) -> Finding {
+        Finding::new(self.into(), Status::Skipped, why.into())
+    }
+}
+
+impl FindingId {
+    pub(crate) fn warning(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
+        self.finding(Status::Warning, what.into()).hint(hint)
+    }
+
+    pub(crate) fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
+        self.finding(Status::Failed, what.into()).hint(hint)
+    }
+
+    fn finding(self, status: Status, what: String) -> Finding {
+        Finding { id: Some(self.into()), ..Finding::new(self.subject().into(), status, what) }
+    }
+}
+
+/// `docs/verify.md` describes the results of each step.
+impl Step {
+    pub(crate) fn finding(self, status: Status, what: impl Into<String>) -> Finding {
+        Finding::new(self.into(), status, what.into())
     }
 
     pub(crate) fn ok(self, what: impl Into<String>) -> Finding {
         self.finding(Status::Ok, what)
-    }
-
-    pub(crate) fn warning(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
-        self.finding(Status::Warning, what).hint(hint)
     }
 
     pub(crate) fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Finding {
@@ -111,6 +166,19 @@ impl Subject {
 }
 
 impl Finding {
+    fn new(name: &'static str, status: Status, what: String) -> Finding {
+        Finding {
+            name,
+            id: None,
+            object: None,
+            status,
+            what,
+            hint: None,
+            measurements: Vec::new(),
+            details: Vec::new(),
+        }
+    }
+
     pub(crate) fn of(mut self, object: impl Into<String>) -> Finding {
         self.object = Some(object.into());
         self
@@ -139,8 +207,10 @@ impl Finding {
 
 impl Status {
     /// In the order of reports.
-    pub(crate) const ALL: [Status; 4] =
-        [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
+    pub(crate) const ALL: [Status; 4] = match *Status::VARIANTS {
+        [skipped, ok, warning, failed] => [failed, warning, ok, skipped],
+        _ => panic!("another number of variants"),
+    };
 
     /// The result of a check, for people.
     pub(crate) const fn verdict(self) -> &'static str {
@@ -176,11 +246,36 @@ pub(crate) fn counts(findings: &[Finding]) -> [usize; 4] {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn the_page_has_one_section_per_subject() {
+    fn the_page_has_a_section_per_subject_with_a_paragraph_per_finding() {
         let page = include_str!("../../../../docs/doctor.md");
-        let sections: Vec<&str> =
-            page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(sections, crate::evaluate::tests::SUBJECTS);
+        let mut expected = Vec::new();
+        for subject in Subject::VARIANTS {
+            expected.push(format!("## {}", <&str>::from(subject)));
+            let ids = FindingId::VARIANTS.iter().filter(|id| id.subject() == *subject);
+            expected.extend(ids.map(|id| format!("- **{}**", <&str>::from(id))));
+        }
+        let found: Vec<&str> = page
+            .lines()
+            .filter_map(|line| match line.split_once(": ") {
+                Some((id, _)) if id.starts_with("- **") => Some(id),
+                _ => line.starts_with("## ").then_some(line),
+            })
+            .collect();
+        for (n, expected) in expected.iter().enumerate() {
+            let found = found.get(n).unwrap_or(&"the end");
+            assert_eq!(found, expected, "docs/doctor.md needs `{expected}: …` before `{found}`");
+        }
+        assert_eq!(found.len(), expected.len(), "docs/doctor.md has more: {found:?}");
+    }
+
+    #[test]
+    fn the_page_about_verify_describes_every_step() {
+        let page = include_str!("../../../../docs/verify.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let steps = Step::VARIANTS.iter().map(<&str>::from);
+        assert_eq!(rows.collect::<Vec<_>>(), steps.collect::<Vec<_>>());
     }
 }

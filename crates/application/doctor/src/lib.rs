@@ -62,7 +62,7 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
 /// What `look` reports, or that it panicked.
 fn reported(look: impl FnOnce() -> Result<Report, DaemonError>) -> Result<Report, DaemonError> {
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_panic| {
-        let checks = vec![finding::Subject("doctor").error(&anyhow!(PANICKED))];
+        let checks = vec![request::Step::Doctor.error(&anyhow!(PANICKED))];
         Ok(Report { checks, ..Report::default() })
     })
 }

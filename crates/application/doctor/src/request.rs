@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use command_line::options::{DevicePluginDir, DriverModels, Input};
 use config::{Config, ConfigError, Flags};
 use daemon::configuration;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::image::ImageVersion;
 use crate::report::OutputFormat;
@@ -90,7 +91,9 @@ pub struct Request {
     pub(crate) command: Vec<String>,
 }
 
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+/// What `verify` tries, in this order.
+#[derive(ValueEnum, IntoStaticStr, VariantArray, Clone, Copy, PartialEq, Eq, Debug)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Step {
     /// every check of `doctor`
     Doctor,

@@ -199,6 +199,25 @@ mod tests {
     }
 
     #[test]
+    fn every_option_of_the_help_is_known() {
+        let (options, of_command) =
+            crate::help::TEXT.split_once("`directx-visible command`").unwrap();
+        let named = |text: &'static str| {
+            let words = text.lines().filter_map(|line| line.trim_start().split(' ').next());
+            words.filter(|word| word.starts_with("--")).collect::<Vec<_>>()
+        };
+        for option in named(options) {
+            let error = parsed(&[option, "text"]).err().unwrap_or_default();
+            assert!(!error.contains("unknown option"), "{option}: {error}");
+        }
+        for option in named(of_command) {
+            let error = parsed(&["command", option, "a/b/c"]).err().unwrap_or_default();
+            assert!(!error.contains("has no option"), "{option}: {error}");
+        }
+        assert!(named(options).len() > 5 && named(of_command).len() > 2);
+    }
+
+    #[test]
     fn options_end_at_the_command() {
         let run = |words, is_required, is_verbose| {
             Ok(Request::Run { line: None, words, is_required, is_verbose })

@@ -57,6 +57,13 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
     let mut child = None;
     let mut words = Parser::from_args(words);
     while let Some(word) = words.next()? {
+        if let Arg::Long(name) = word {
+            // The help has every option, so one that it lacks does not exist.
+            let option = format!("--{name}");
+            if option != CHILD && !names().any(|known| known == option) {
+                return Err(unknown_option(&option));
+            }
+        }
         match word {
             Arg::Short('h') | Arg::Long("help") => return Ok(Request::Help),
             Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),

@@ -73,7 +73,7 @@ impl DeviceGrant {
 }
 
 /// Why an allocation is refused.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, strum::EnumCount)]
 pub enum PlanError {
     /// The request is empty.
     #[error("the request contains no device IDs")]

@@ -15,8 +15,9 @@ pub use condition::{
     Condition, ConditionKind, ConditionStatus, Progress, devices_healthy, devices_ready,
 };
 pub use device_events::{DeviceEvent, EventReason, device_events};
+pub use feature_discovery_labels::FEATURE_DISCOVERY_LABELS;
 pub use label_value::{Labels, label_value};
-pub use labels::labels;
+pub use labels::{LABELS, Label, labels};
 pub use node_report::{
     NodeReport, ReportedDevice, ReportedHost, ReportedResource, Unhealthy, UnhealthyKind,
 };

@@ -13,12 +13,14 @@ mod startup;
 mod visible;
 
 use anyhow::{Context, Result};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::group::{Effort, Group};
 use crate::programs;
 
-/// A group of measurements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A group of measurements, in the order of the report.
+#[derive(IntoStaticStr, VariantArray, Clone, Copy, PartialEq, Eq, Debug)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Measure {
     Size,
     Startup,
@@ -34,43 +36,11 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 11] = [
-        Measure::Size,
-        Measure::Startup,
-        Measure::Calls,
-        Measure::Changes,
-        Measure::Restarts,
-        Measure::Idle,
-        Measure::Decisions,
-        Measure::Scrape,
-        Measure::Probe,
-        Measure::Visible,
-        Measure::Fleet,
-    ];
-
-    /// The name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Measure::Size => "size",
-            Measure::Startup => "startup",
-            Measure::Calls => "calls",
-            Measure::Changes => "changes",
-            Measure::Restarts => "restarts",
-            Measure::Idle => "idle",
-            Measure::Decisions => "decisions",
-            Measure::Scrape => "scrape",
-            Measure::Probe => "probe",
-            Measure::Visible => "visible",
-            Measure::Fleet => "fleet",
-        }
-    }
-
     /// The group with this name.
     pub(crate) fn named(name: &str) -> Result<Measure> {
-        let names = Measure::ALL.map(Measure::name).join(", ");
-        let found = Measure::ALL.into_iter().find(|measure| measure.name() == name);
-        found.with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
+        let names = Measure::VARIANTS.iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
+        let found = Measure::VARIANTS.iter().find(|measure| <&str>::from(*measure) == name);
+        found.copied().with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
     }
 
     /// Builds what the group needs, and runs its measurements.

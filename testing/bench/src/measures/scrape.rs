@@ -13,7 +13,6 @@ use crate::node::{Node, RESOURCE};
 use crate::process::Program;
 use crate::sample::milliseconds;
 use anyhow::{Context, Result, ensure};
-use daemon::configuration::ReloadStatus;
 use daemon::metrics::{Holder, PluginMetrics, Scrape, render};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
 use tokio::time::sleep;
@@ -99,16 +98,10 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
     metrics.add_resource(&name);
     let scrape = Arc::new(Scrape {
         metrics,
-        host_name: "node".to_owned(),
-        version: "0.0.0",
         devices: Arc::new(set),
         telemetry: Some((Arc::new(telemetry), Duration::from_millis(250))),
         holders,
-        processes: Vec::new(),
-        readiness: device_plugin::Readiness::default(),
-        reloads: ReloadStatus::default(),
-        log_lines_dropped: 0,
-        readings: Vec::new(),
+        ..Scrape::default()
     });
     let text = || {
         let started = Instant::now();

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use daemon::configuration::ReloadStatus;
-use daemon::metrics::{PluginMetrics, Scrape, render};
-use device_plugin::Readiness;
+use daemon::metrics::{Scrape, render};
 use devices::report::{
     ConditionStatus, NodeReport, Progress, devices_healthy, devices_ready, labels,
 };
@@ -152,19 +150,7 @@ fn healthy(set: &DeviceSet) -> usize {
 
 /// The number of healthy devices in the metrics.
 fn metrics(set: &std::sync::Arc<DeviceSet>) -> usize {
-    let text = render(Scrape {
-        metrics: PluginMetrics::default(),
-        host_name: "node-1".to_owned(),
-        version: "",
-        devices: set.clone(),
-        telemetry: None,
-        holders: Vec::new(),
-        processes: Vec::new(),
-        readiness: Readiness::default(),
-        reloads: ReloadStatus::default(),
-        log_lines_dropped: 0,
-        readings: Vec::new(),
-    });
+    let text = render(Scrape { devices: set.clone(), ..Scrape::default() });
     let values = text.lines().filter(|line| line.starts_with("directx_device_healthy{"));
     values.filter(|line| line.ends_with(" 1.0") || line.ends_with(" 1")).count()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Bounds for an Allocate call, in seconds: it takes 50 µs, or longer if files must be checked on
 /// a slow disk.
@@ -16,21 +17,24 @@ const ALLOCATE_BOUNDS: [f64; 11] =
 /// is installed.
 const DISCOVERY_BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
-/// The values of the label `reason` of refusals in metrics.
-pub const REFUSAL_REASONS: [&str; 12] = [
-    "no_devices",
-    "malformed_id",
-    "replica_out_of_range",
-    "unknown_device",
-    "unhealthy",
-    "shared_request",
-    "several_devices",
-    "no_device_class",
-    "different_classes",
-    "no_launcher",
-    "no_location_path",
-    "no_cdi_specification",
-];
+/// Why an allocation was refused: the label `reason` in metrics.
+#[derive(IntoStaticStr, VariantArray, Clone, Copy, PartialEq, Eq, Debug)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "`refusal` says which error has which reason")]
+pub enum RefusalReason {
+    NoDevices,
+    MalformedId,
+    ReplicaOutOfRange,
+    UnknownDevice,
+    Unhealthy,
+    SharedRequest,
+    SeveralDevices,
+    NoDeviceClass,
+    DifferentClasses,
+    NoLauncher,
+    NoLocationPath,
+    NoCdiSpecification,
+}
 
 /// The counters. A clone counts into the same ones.
 #[derive(Clone, Debug)]
@@ -66,7 +70,7 @@ impl Default for ResourceCounts {
     fn default() -> Self {
         ResourceCounts {
             allocations: 0,
-            refusals: REFUSAL_REASONS.map(|reason| (reason, 0)).into(),
+            refusals: RefusalReason::VARIANTS.iter().map(|reason| (reason.into(), 0)).collect(),
             allocate_seconds: Histogram::new(ALLOCATE_BOUNDS),
             list_updates: 0,
         }
@@ -89,7 +93,7 @@ impl PluginMetrics {
     pub fn allocate_answered(
         &self,
         resource: &str,
-        outcome: Result<(), &'static str>,
+        outcome: Result<(), RefusalReason>,
         duration: Duration,
     ) {
         let mut resources = self.lock();
@@ -98,10 +102,7 @@ impl PluginMetrics {
         counts.allocate_seconds.observe(duration.as_secs_f64());
         match outcome {
             Ok(()) => counts.allocations += 1,
-            Err(reason) => {
-                debug_assert!(REFUSAL_REASONS.contains(&reason), "{reason}");
-                *counts.refusals.entry(reason).or_default() += 1;
-            }
+            Err(reason) => *counts.refusals.entry(reason.into()).or_default() += 1,
         }
     }
 

@@ -22,6 +22,7 @@ use devices::{
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
+use crate::metrics::RefusalReason;
 use crate::node_devices::published_devices::PublishedDevices;
 
 /// One resource of the node. It stays the same object when the configuration changes, so that its
@@ -113,7 +114,7 @@ impl AdvertisedResource {
         resource: &ResourceDevices,
         ids: &[String],
         host: &HostFacts,
-    ) -> Result<Plan, (&'static str, Status)> {
+    ) -> Result<Plan, (RefusalReason, Status)> {
         let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host).map_err(
             |error| {
                 let (code, reason) = refusal(&error);
@@ -121,7 +122,9 @@ impl AdvertisedResource {
             },
         )?;
         match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
-            Some(problem) => Err(("no_cdi_specification", Status::failed_precondition(problem))),
+            Some(problem) => {
+                Err((RefusalReason::NoCdiSpecification, Status::failed_precondition(problem)))
+            }
             None => Ok(plan),
         }
     }
@@ -231,24 +234,24 @@ impl device_plugin::Resource for AdvertisedResource {
     }
 }
 
-/// The kind of a refusal, and its label `reason` in metrics, one of
-/// [`crate::metrics::REFUSAL_REASONS`].
-fn refusal(error: &PlanError) -> (Code, &'static str) {
+/// The kind of a refusal, and its reason in metrics.
+fn refusal(error: &PlanError) -> (Code, RefusalReason) {
     use Code::{FailedPrecondition, InvalidArgument, NotFound};
+    use RefusalReason as Reason;
     match error {
-        PlanError::NoReplicas => (InvalidArgument, "no_devices"),
-        PlanError::Replica(ReplicaError::Malformed(_)) => (InvalidArgument, "malformed_id"),
+        PlanError::NoReplicas => (InvalidArgument, Reason::NoDevices),
+        PlanError::Replica(ReplicaError::Malformed(_)) => (InvalidArgument, Reason::MalformedId),
         PlanError::Replica(ReplicaError::BeyondReplicas(..)) => {
-            (InvalidArgument, "replica_out_of_range")
+            (InvalidArgument, Reason::ReplicaOutOfRange)
         }
-        PlanError::Replica(ReplicaError::UnknownDevice(..)) => (NotFound, "unknown_device"),
-        PlanError::Replica(ReplicaError::Unhealthy(..)) => (FailedPrecondition, "unhealthy"),
-        PlanError::SharedRequest { .. } => (FailedPrecondition, "shared_request"),
-        PlanError::SeveralDevices(_) => (FailedPrecondition, "several_devices"),
-        PlanError::NoDeviceClass { .. } => (FailedPrecondition, "no_device_class"),
-        PlanError::DifferentClasses(_) => (FailedPrecondition, "different_classes"),
-        PlanError::NoLauncher { .. } => (FailedPrecondition, "no_launcher"),
-        PlanError::NoLocationPath(_) => (FailedPrecondition, "no_location_path"),
+        PlanError::Replica(ReplicaError::UnknownDevice(..)) => (NotFound, Reason::UnknownDevice),
+        PlanError::Replica(ReplicaError::Unhealthy(..)) => (FailedPrecondition, Reason::Unhealthy),
+        PlanError::SharedRequest { .. } => (FailedPrecondition, Reason::SharedRequest),
+        PlanError::SeveralDevices(_) => (FailedPrecondition, Reason::SeveralDevices),
+        PlanError::NoDeviceClass { .. } => (FailedPrecondition, Reason::NoDeviceClass),
+        PlanError::DifferentClasses(_) => (FailedPrecondition, Reason::DifferentClasses),
+        PlanError::NoLauncher { .. } => (FailedPrecondition, Reason::NoLauncher),
+        PlanError::NoLocationPath(_) => (FailedPrecondition, Reason::NoLocationPath),
     }
 }
 

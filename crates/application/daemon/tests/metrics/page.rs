@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use daemon::metrics::{DEVICE_LABELS, METRICS, Metric};
 
-const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs: UPDATE_REFERENCE=1 cargo test -p daemon --test metrics -->\n";
+const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs by cargo xtask update -->\n";
 
 fn table() -> String {
     let mut table =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::configuration::ReloadStatus;
-use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, Scrape, render};
+use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, RefusalReason, Scrape, render};
 use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
 use devices::{
@@ -88,7 +88,7 @@ fn text(config: &str, holders: &[Holder]) -> String {
     let resource = "directx.microsoft.com/display";
     metrics.add_resource(resource);
     metrics.allocate_answered(resource, Ok(()), Duration::from_micros(80));
-    metrics.allocate_answered(resource, Err("unhealthy"), Duration::from_micros(20));
+    metrics.allocate_answered(resource, Err(RefusalReason::Unhealthy), Duration::from_micros(20));
     metrics.list_updated(resource);
     metrics.discovery_seconds.observe(0.003);
     metrics.discovery_failures.inc();

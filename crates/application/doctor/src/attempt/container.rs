@@ -23,11 +23,9 @@ use devices::{
 use self::ctr::Ctr;
 use self::program::{Kind, Program};
 use super::{discovery, last_lines};
-use crate::finding::{Finding, Status, Subject, millis, number_of};
-use crate::request::Request;
+use crate::finding::{Finding, Status, millis, number_of};
+use crate::request::{Request, Step};
 use crate::stop::Stop;
-
-pub(super) const SUBJECT: Subject = Subject("container");
 
 /// How many seconds one container may take: Windows unpacks layers on the first start.
 pub(super) const SECONDS: u64 = 300;
@@ -43,7 +41,7 @@ pub(super) async fn run(
     let inventory = request.input.inventory.clone();
     let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);
     if host.host.platform == Platform::LinuxDxg {
-        return Ok(vec![SUBJECT.skipped("this step starts only Windows containers")]);
+        return Ok(vec![Step::Container.skipped("this step starts only Windows containers")]);
     }
     let program = Program::for_command(&request.command)
         .context("this program cannot be copied for the container")?;
@@ -66,7 +64,7 @@ pub(super) async fn run(
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => {
-                let refused = SUBJECT
+                let refused = Step::Container
                     .skipped("the plugin refuses such a container")
                     .of(object)
                     .detail([error.to_string()])
@@ -81,7 +79,7 @@ pub(super) async fn run(
             let finding = if plan.envs.keys().any(|name| name.starts_with(visibility::VARIABLE)) {
                 bench.test(&plan, &format!("{name}-visible"), check).await
             } else {
-                SUBJECT
+                Step::Container
                     .skipped("the container gets no variables with its devices")
                     .hint("set `environmentHints: true` in the configuration")
             };
@@ -91,7 +89,7 @@ pub(super) async fn run(
     if findings.is_empty() {
         let reason =
             if stop.is_interrupted() { "interrupted" } else { "this host has no healthy device" };
-        findings.push(SUBJECT.skipped(reason));
+        findings.push(Step::Container.skipped(reason));
     }
     Ok(findings)
 }
@@ -155,10 +153,10 @@ impl Bench<'_> {
         };
         let finding = match ran {
             Ok(Ok(ended)) => self.finding(&ended, plan, program).measured([taken]),
-            Ok(Err(error)) => SUBJECT
+            Ok(Err(error)) => Step::Container
                 .failed("`ctr` cannot be started", "install `ctr`, or add its folder to PATH")
                 .detail([error.to_string()]),
-            Err(reason) => SUBJECT.error(&reason.into()),
+            Err(reason) => Step::Container.error(&reason.into()),
         }
         .detail([format!("`{}`", ctr::display(&arguments))]);
         if !is_left {
@@ -182,7 +180,7 @@ impl Bench<'_> {
                 Some(code) => format!("exit code {code}"),
                 None => "no exit code".to_owned(),
             };
-            return SUBJECT
+            return Step::Container
                 .finding(Status::Failed, format!("the container failed: {end}"))
                 .detail(last_lines(&String::from_utf8_lossy(&ended.stderr)))
                 .detail(last_lines(&stdout));
@@ -196,7 +194,7 @@ impl Bench<'_> {
             Kind::Check => (Status::Failed, "directx-visible did not print its report"),
             Kind::Other => (Status::Ok, "the command ended with exit code 0"),
         };
-        SUBJECT.finding(status, what).detail(last_lines(&stdout))
+        Step::Container.finding(status, what).detail(last_lines(&stdout))
     }
 }
 

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::finding::{Finding, Status, Subject, millis};
+use crate::finding::{Finding, Status, millis};
+use crate::request::Step;
 use crate::stop::Stop;
 use anyhow::Context as _;
 use command_line::{OnStep, read_live};
 use devices::{Adapter, AdapterSource, Criteria, HostSnapshot, Luid, discover};
-
-pub(super) const SUBJECT: Subject = Subject("discovery");
 
 const READS: usize = 5;
 
@@ -77,7 +76,7 @@ fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
     };
     let mut times: Vec<Duration> = reads.iter().map(|(time, _)| *time).collect();
     times.sort_unstable();
-    SUBJECT
+    Step::Discovery
         .finding(status, what)
         .measured([
             ("readings", reads.len().into()),

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::discovery::{differences, open, snapshot};
-use crate::finding::{Finding, Status, Subject, millis};
+use crate::finding::{Finding, Status, millis};
+use crate::request::Step;
 use crate::stop::Stop;
-
-pub(super) const SUBJECT: Subject = Subject("events");
 
 /// How long an event may take to lead to a changed snapshot: Windows reports an event when a
 /// change begins.
@@ -40,7 +39,7 @@ fn observe(inventory: Option<&Path>, wait: Duration) -> anyhow::Result<Finding> 
     let began = Instant::now();
     if events.recv_timeout(wait).is_err() {
         let what = format!("no device event arrived within {} s", wait.as_secs());
-        return Ok(SUBJECT.finding(Status::Failed, what));
+        return Ok(Step::Events.finding(Status::Failed, what));
     }
     let event = Instant::now();
     let first = ("firstEventMs", millis(event - began));
@@ -50,7 +49,7 @@ fn observe(inventory: Option<&Path>, wait: Duration) -> anyhow::Result<Finding> 
         let changes = snapshot(&mut *source).map(|after| differences(&before, &after));
         if let Ok(changes @ [_, ..]) = changes.as_deref() {
             let settled = ("snapshotChangedAfterMs", millis(event.elapsed()));
-            return Ok(SUBJECT
+            return Ok(Step::Events
                 .ok("an event arrived, and the adapters changed")
                 .measured([first, settled, ("events", count.into())])
                 .detail(changes.to_vec()));
@@ -58,7 +57,7 @@ fn observe(inventory: Option<&Path>, wait: Duration) -> anyhow::Result<Finding> 
         std::thread::sleep(PAUSE);
         count += events.try_iter().count();
     }
-    Ok(SUBJECT
+    Ok(Step::Events
         .finding(Status::Warning, "events arrived, and the adapters stayed the same")
         .measured([first, ("events", count.into())]))
 }

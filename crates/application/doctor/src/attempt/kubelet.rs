@@ -16,7 +16,8 @@ use device_plugin::{
 };
 use tokio::sync::{oneshot, watch};
 
-use crate::finding::{Finding, Subject, millis};
+use crate::finding::{Finding, millis};
+use crate::request::Step;
 use crate::stop::{Reason, Stop};
 
 const RESOURCE: &str = "directx.microsoft.com/verify";
@@ -31,7 +32,7 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding
     let socket = directory.join(KUBELET_SOCKET);
     if matches!(UnixSockets.identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
-        let failed = Subject::KUBELET.failed("the kubelet's socket does not exist", HINT);
+        let failed = Step::Kubelet.failed("the kubelet's socket does not exist", HINT);
         return Ok(failed.detail([missing]));
     }
     let (end, ended) = oneshot::channel::<()>();
@@ -81,7 +82,7 @@ async fn observe(
                 let listed = began.elapsed();
                 let registered = registered.unwrap_or(listed);
                 let what = "the kubelet registered a resource and received its device list";
-                return Ok(Subject::KUBELET.ok(what).measured([
+                return Ok(Step::Kubelet.ok(what).measured([
                     ("registeredMs", millis(registered)),
                     ("listReceivedMs", millis(listed)),
                 ]));
@@ -93,7 +94,7 @@ async fn observe(
         Some(_) => "the kubelet registered a resource, and did not fetch its device list",
         None => "the kubelet did not register a resource",
     };
-    Ok(Subject::KUBELET.failed(what, HINT).detail(last_error))
+    Ok(Step::Kubelet.failed(what, HINT).detail(last_error))
 }
 
 #[derive(Default)]

@@ -12,10 +12,9 @@ use tempfile::TempPath;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
 
-use crate::finding::{Finding, Status, Subject, millis};
+use crate::finding::{Finding, Status, millis};
+use crate::request::Step;
 use crate::stop::Stop;
-
-pub(super) const SUBJECT: Subject = Subject("socket");
 
 /// How often the identity is read, and the pause between two readings: the daemon reads it
 /// every second.
@@ -32,7 +31,7 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding
     let socket = TempPath::try_from_path(directory.join(format!("verify-{millis}.sock")))?;
     let tested = stop.or(test(directory, &socket)).await?;
     Ok(tested.unwrap_or_else(|error| {
-        SUBJECT.error(&error).detail([format!("directory: {}", directory.display())])
+        Step::Socket.error(&error).detail([format!("directory: {}", directory.display())])
     }))
 }
 
@@ -81,7 +80,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
         (Status::Warning, "sockets work; a new socket looks like a deleted one with the same name")
     };
     let values = [("createMs", created), ("connectMs", connected), ("exchangeMs", exchanged)];
-    Ok(SUBJECT
+    Ok(Step::Socket
         .finding(status, what)
         .measured(values.map(|(key, time)| (key, millis(time))))
         .measured([("identityReadings", READINGS.into())])

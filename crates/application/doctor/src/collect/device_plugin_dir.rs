@@ -10,7 +10,7 @@ use device_plugin::{Transport as _, UnixSockets};
 use tokio::time::timeout;
 use win32::directory_access::{Writer, directory_writers, restriction};
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, FindingId, Subject};
 
 /// How long the kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
@@ -32,15 +32,16 @@ fn directory(path: &Path) -> Finding {
     match std::fs::read_dir(path) {
         // The directory may be a link to another drive; the access rights there count.
         Ok(_) => access(&shown, path.canonicalize().and_then(|path| directory_writers(&path))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
-            format!("{shown} does not exist"),
-            format!(
-                "start the kubelet, which creates {}; if this is another directory, omit \
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FindingId::DirectoryMissing
+            .failed(
+                format!("{shown} does not exist"),
+                format!(
+                    "start the kubelet, which creates {}; if this is another directory, omit \
                  --device-plugin-dir",
-                device_plugin::default_device_plugin_dir().display()
+                    device_plugin::default_device_plugin_dir().display()
+                ),
             ),
-        ),
-        Err(error) => Subject::KUBELET_DIRECTORY.failed(
+        Err(error) => FindingId::DirectoryNotUsable.failed(
             format!("{shown} cannot be used: {}", error_chain(&error)),
             format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
         ),
@@ -50,14 +51,14 @@ fn directory(path: &Path) -> Finding {
 /// Who may change the directory, besides Windows and the administrators.
 fn access(path: &str, writers: io::Result<Vec<Writer>>) -> Finding {
     match writers {
-        Ok(writers) if writers.is_empty() => Subject::KUBELET_DIRECTORY.ok(path),
+        Ok(writers) if writers.is_empty() => Subject::KubeletDirectory.ok(path),
         Ok(writers) => {
             let who: Vec<String> = writers.iter().map(Writer::to_string).collect();
             let command = restriction(path, true, &writers);
             let hint = format!("let only administrators and SYSTEM write to it: {command}");
-            Subject::KUBELET_DIRECTORY.warning(format!("{path}: {}", who.join("; ")), hint)
+            FindingId::DirectoryNotProtected.warning(format!("{path}: {}", who.join("; ")), hint)
         }
-        Err(error) => Subject::KUBELET_DIRECTORY.warning(
+        Err(error) => FindingId::DirectoryRightsUnknown.warning(
             format!("{path}: its access rights cannot be read: {}", error_chain(&error)),
             RUN_AS,
         ),
@@ -66,7 +67,7 @@ fn access(path: &str, writers: io::Result<Vec<Writer>>) -> Finding {
 
 async fn socket(path: &Path) -> Finding {
     if !device_plugin::unix_sockets::is_supported() {
-        return Subject::KUBELET_SOCKET.failed(
+        return FindingId::NoUnixSockets.failed(
             "this host has no AF_UNIX sockets, which the kubelet and device plugins need",
             "use Windows 10 version 1803, Windows Server 2019 or newer, and check that the driver `afunix` runs \
              (`sc.exe query afunix`)",
@@ -76,20 +77,20 @@ async fn socket(path: &Path) -> Finding {
     if let Err(error) = std::fs::symlink_metadata(path)
         && error.kind() == io::ErrorKind::NotFound
     {
-        return Subject::KUBELET_SOCKET.failed("the directory contains no kubelet.sock", RESTART);
+        return FindingId::SocketMissing.failed("the directory contains no kubelet.sock", RESTART);
     }
     let why = match timeout(CONNECT_LIMIT, UnixSockets.connect(path)).await {
-        Ok(Ok(_connected)) => return Subject::KUBELET_SOCKET.ok("the kubelet accepts connections"),
+        Ok(Ok(_connected)) => return Subject::KubeletSocket.ok("the kubelet accepts connections"),
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = error_chain(&error);
             let what = format!("this account may not connect to kubelet.sock: {why}");
-            return Subject::KUBELET_SOCKET.failed(what, RUN_AS);
+            return FindingId::SocketNotAllowed.failed(what, RUN_AS);
         }
         Ok(Err(error)) => error_chain(&error),
         Err(_) => format!("no answer within {} s", CONNECT_LIMIT.as_secs()),
     };
     let what = format!("kubelet.sock exists, but the kubelet does not respond: {why}");
-    Subject::KUBELET_SOCKET.failed(what, RESTART)
+    FindingId::KubeletNotResponding.failed(what, RESTART)
 }
 
 #[cfg(test)]

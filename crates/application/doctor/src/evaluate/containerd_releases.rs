@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    const BEGIN: &str = "<!-- generated from crates/application/doctor/src/evaluate/containerd_releases.rs: UPDATE_REFERENCE=1 cargo test -p doctor -->\n";
+    const BEGIN: &str = "<!-- generated from crates/application/doctor/src/evaluate/containerd_releases.rs by cargo xtask update -->\n";
 
     fn name(release: &Release) -> String {
         let (major, minor) = release.version;

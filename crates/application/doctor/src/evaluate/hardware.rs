@@ -10,7 +10,7 @@ use devices::{
 
 use super::{NOT_IN_INVENTORY, causes};
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Status, Subject, number_of};
+use crate::finding::{Finding, FindingId, Subject, number_of};
 use crate::problem_codes;
 
 /// What to do about a driver that is too old or whose folder is missing.
@@ -30,7 +30,7 @@ pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
              container"
         }
     };
-    Subject::DEVICE.failed(error_chain(error), error.hint().unwrap_or(default))
+    FindingId::AdaptersNotRead.failed(error_chain(error), error.hint().unwrap_or(default))
 }
 
 /// Whether the adapter is a GPU, also one in MCDM mode, which has no display, and one that is not
@@ -70,7 +70,8 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
         .filter(|warning| warning.effect == WarningEffect::Incomplete && is_of_gpu(warning));
     checks.extend(incomplete.map(|warning| {
         let device = devices.iter().find(|device| device.luid == warning.luid);
-        let check = Subject::DEVICE.warning(&warning.text, device.map_or(default_hint, hint));
+        let check =
+            FindingId::AdapterReadInPart.warning(&warning.text, device.map_or(default_hint, hint));
         check.of(format!("adapter with LUID {}", warning.luid))
     }));
     checks
@@ -83,13 +84,13 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
         adapter.is_gpu_or_accelerator() && adapter.attributes != Attributes::default()
     };
     if adapters.any(is_listed) {
-        return Subject::DEVICE.failed(
+        return FindingId::NoUsableDevice.failed(
             "containers can get none of the adapters that this host lists",
             "fix what the lines `resources` report about each adapter",
         );
     }
     if snapshot.host.platform == Platform::LinuxDxg {
-        return Subject::DEVICE.failed(
+        return FindingId::NoDevice.failed(
             "/dev/dxg lists no DirectX device that can be read",
             "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
              virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
@@ -102,7 +103,7 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
             .to_owned()
     };
     let hint = causes::no_device(snapshot).unwrap_or_else(unknown);
-    Subject::DEVICE.failed("Windows lists no DirectX device", hint)
+    FindingId::NoDevice.failed("Windows lists no DirectX device", hint)
 }
 
 /// `hint` says how to fix a driver without its files.
@@ -113,13 +114,15 @@ fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
         known(device.driver_date.as_ref())
     );
     let check = match device.health {
-        Health::Healthy => Subject::DEVICE.ok(driver),
+        Health::Healthy => Subject::Device.ok(driver),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
             let is_paravirtualized = causes::is_paravirtualized(device, host);
             let (meaning, hint) = problem_codes::explain(code, is_paravirtualized);
-            Subject::DEVICE.failed(format!("problem code {code}: {meaning}; {driver}"), hint)
+            FindingId::ProblemCode.failed(format!("problem code {code}: {meaning}; {driver}"), hint)
         }
-        Health::Unhealthy(reason) => Subject::DEVICE.failed(format!("{reason}; {driver}"), hint),
+        Health::Unhealthy(reason) => {
+            FindingId::DeviceUnhealthy.failed(format!("{reason}; {driver}"), hint)
+        }
     };
     check.of(format!("{} ({})", device.description, device.id))
 }
@@ -130,16 +133,15 @@ fn without_adapter(pnp: &PnpDevice, devices: &[Device]) -> Finding {
     let code = pnp.problem_code;
     if is_no_gpu(&pnp.id) {
         let what = format!("problem code {code}; this is a virtual display, not a GPU");
-        return Subject::DEVICE.ok(what).of(format!("{} ({})", pnp.description, pnp.id));
+        return Subject::Device.ok(what).of(format!("{} ({})", pnp.description, pnp.id));
     }
-    let status = match code {
-        22 if !devices.is_empty() => Status::Ok,
-        1 | 18 | 28 if !devices.is_empty() => Status::Warning,
-        _ => Status::Failed,
-    };
     let (meaning, hint) = problem_codes::explain(code, pnp.id.is_paravirtualized());
     let what = format!("problem code {code}: {meaning}; Windows lists no adapter for it");
-    let check = Subject::DEVICE.finding(status, what).hint(hint);
+    let check = match code {
+        22 if !devices.is_empty() => Subject::Device.ok(what).hint(hint),
+        1 | 18 | 28 if !devices.is_empty() => FindingId::NoAdapter.warning(what, hint),
+        _ => FindingId::NoAdapter.failed(what, hint),
+    };
     check.of(format!("{} ({})", pnp.description, pnp.id))
 }
 
@@ -170,17 +172,17 @@ pub(super) fn visibility(devices: &[Device], facts: &NodeFacts) -> Finding {
     let gpus: Vec<&Adapter> = snapshot.adapters.iter().filter(|adapter| is_gpu(adapter)).collect();
     let is_gpu = |device: &&Device| gpus.iter().any(|gpu| gpu.luid == device.luid);
     match devices.iter().filter(is_gpu).count() {
-        0 if gpus.is_empty() => Subject::VISIBILITY.ok("the host lists no GPU"),
-        0 => Subject::VISIBILITY.skipped("containers can get no GPU of this host; see `resources`"),
-        1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
+        0 if gpus.is_empty() => Subject::Visibility.ok("the host lists no GPU"),
+        0 => Subject::Visibility.skipped("containers can get no GPU of this host; see `resources`"),
+        1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),
         n => {
             let gpus = if n == 2 { "both GPUs".to_owned() } else { format!("all {n} GPUs") };
             let what = format!("containers can see {gpus}, not only the allocated one");
             if omits_variables(facts) {
                 let set = "set `environmentHints: true`, without which containers get no variables";
-                return Subject::VISIBILITY.warning(what, format!("{set}, and {hint}"));
+                return FindingId::OtherGpusVisible.warning(what, format!("{set}, and {hint}"));
             }
-            Subject::VISIBILITY.warning(what, hint)
+            FindingId::OtherGpusVisible.warning(what, hint)
         }
     }
 }
@@ -196,14 +198,14 @@ pub(super) fn nvml(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
     let mut of_nvidia = devices.iter().filter(|device| device.vendor == Vendor::Nvidia).peekable();
     let has_nvidia = of_nvidia.peek().is_some();
     match nvml {
-        None => Subject::NVML.skipped(NOT_IN_INVENTORY),
+        None => Subject::Nvml.skipped(NOT_IN_INVENTORY),
         Some(Nvml { library: None, gpus: Err(_) }) if !has_nvidia => {
-            Subject::NVML.ok("not needed: the host lists no NVIDIA device")
+            Subject::Nvml.ok("not needed: the host lists no NVIDIA device")
         }
         Some(Nvml { library: None, .. }) => {
             let is_guest =
                 of_nvidia.all(|device| causes::is_paravirtualized(device, &snapshot.host));
-            Subject::NVML.warning(
+            FindingId::NvmlMissing.warning(
                 "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
                 if has_nvidia && is_guest {
                     "the GPU is paravirtualized (GPU-PV): copy nvml.dll and nvidia-smi.exe from \
@@ -217,7 +219,7 @@ pub(super) fn nvml(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
             let mut without_adapter = snapshot.devices_without_adapter.iter();
             let is_known = has_nvidia || without_adapter.any(|pnp| is_of_nvidia(&pnp.id));
             let is_broken = is_known && of_nvidia.all(|device| !device.health.is_healthy());
-            Subject::NVML.warning(
+            FindingId::NvmlNotResponding.warning(
                 format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
                 if is_broken {
                     "fix what the lines `device` report about NVIDIA's devices"
@@ -240,10 +242,10 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let number = number_of(gpus.len(), "GPU");
-        return Subject::NVML.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
+        return Subject::Nvml.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
     }
     let named = causes::named(in_tcc_mode.iter().copied());
-    Subject::NVML.warning(
+    FindingId::TccMode.warning(
         format!("in TCC mode, which has no DirectX, so not advertised to the kubelet: {named}"),
         causes::SWITCH_FROM_TCC,
     )

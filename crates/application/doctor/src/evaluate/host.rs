@@ -7,7 +7,7 @@ use devices::{
 };
 use win32::NEEDED_WINDOWS;
 
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, FindingId, Subject};
 use crate::image::{ImageVersion, runnable_images};
 
 /// The first supported build: Windows Server 2019 and Windows 10 version 1809.
@@ -26,8 +26,8 @@ const UPDATE: &str = "use Windows Server 2022 or newer";
 /// A Linux host with `/dev/dxg` and its software.
 pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
     let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
-    let mut findings = vec![Subject::WINDOWS.skipped(format!("this host runs {product}"))];
-    for subject in [Subject::HCS, Subject::IMAGE, Subject::CONTAINERD, Subject::KUBELET] {
+    let mut findings = vec![Subject::Windows.skipped(format!("this host runs {product}"))];
+    for subject in [Subject::Hcs, Subject::Image, Subject::Containerd, Subject::Kubelet] {
         findings.push(subject.skipped("checked only on Windows"));
     }
     findings
@@ -35,7 +35,7 @@ pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
 
 pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
-        return Subject::WINDOWS.skipped("the inventory does not contain the Windows build");
+        return Subject::Windows.skipped("the inventory does not contain the Windows build");
     };
     let product: Vec<&str> =
         [&host.product, &host.display_version].into_iter().flatten().map(String::as_str).collect();
@@ -45,7 +45,8 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
     );
     if build.build < FIRST_BUILD {
         let what = format!("{name} cannot list DirectX adapters");
-        return Subject::WINDOWS.failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
+        return FindingId::WindowsTooOld
+            .failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
     let note = if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
         "; Windows itself provides the driver's runtime files to containers"
@@ -54,7 +55,7 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
     } else {
         ""
     };
-    Subject::WINDOWS.ok(format!("{name}{note}"))
+    Subject::Windows.ok(format!("{name}{note}"))
 }
 
 pub(super) fn hcs(
@@ -64,12 +65,12 @@ pub(super) fn hcs(
 ) -> Finding {
     if let Some(HcsFailure { kind, message }) = failure {
         return match kind {
-            HcsFailureKind::Missing => Subject::HCS.failed(
+            HcsFailureKind::Missing => FindingId::HcsMissing.failed(
                 message,
                 "no Windows container can run on this host: install the Containers feature \
                  (`Install-WindowsFeature Containers`) and restart",
             ),
-            HcsFailureKind::Unresponsive => Subject::HCS.warning(
+            HcsFailureKind::Unresponsive => FindingId::HcsNotResponding.warning(
                 message,
                 "run doctor as administrator or in a HostProcess container, and check that the \
                  service `vmcompute` runs",
@@ -78,7 +79,7 @@ pub(super) fn hcs(
     }
     let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
     if schemas.is_empty() {
-        return Subject::HCS.skipped("the inventory lists no HCS schemas");
+        return Subject::Hcs.skipped("the inventory lists no HCS schemas");
     }
     let (noun, supports, does) = match schemas.as_slice() {
         [_] => ("schema", "supports", "does"),
@@ -86,19 +87,19 @@ pub(super) fn hcs(
     };
     let list = schemas.join(", ");
     if host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA) {
-        return Subject::HCS.ok(format!("{noun} {list} {supports} devices by location path"));
+        return Subject::Hcs.ok(format!("{noun} {list} {supports} devices by location path"));
     }
     let what = format!("{noun} {list} {does} not support devices by location path (2.2 does)");
     let Ok(configuration) = configuration else {
-        return Subject::HCS.warning(what, UPDATE);
+        return FindingId::HcsSchemaTooOld.warning(what, UPDATE);
     };
     let models = &configuration.policy.models;
     if models.iter().all(|policy| policy.model == DriverModel::Legacy) {
-        return Subject::HCS.ok(format!("{what}, which the driver model legacy does not need"));
+        return Subject::Hcs.ok(format!("{what}, which the driver model legacy does not need"));
     }
     let mut effects: Vec<String> = models.iter().map(|policy| effect(policy, host)).collect();
     effects.dedup();
-    Subject::HCS.warning(what, format!("{}; {UPDATE}", effects.join("; ")))
+    FindingId::HcsSchemaTooOld.warning(what, format!("{}; {UPDATE}", effects.join("; ")))
 }
 
 /// What a container that requests a device of a driver model gets from a host whose Host Compute
@@ -127,22 +128,22 @@ fn effect(policy: &ModelPolicy, host: &HostFacts) -> String {
 
 pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
     let Some(image) = image else {
-        return Subject::IMAGE
+        return Subject::Image
             .skipped("no image given; set its OS version with --image-os-version");
     };
     let Some(build) = host.build else {
-        return Subject::IMAGE.skipped("the inventory does not contain the Windows build");
+        return Subject::Image.skipped("the inventory does not contain the Windows build");
     };
     let runnable = runnable_images(build);
     if runnable.contains(&image) {
-        return Subject::IMAGE.ok(format!("images of {image} run on build {build}"));
+        return Subject::Image.ok(format!("images of {image} run on build {build}"));
     }
     let are = if image > *runnable.end() { "newer than" } else { "too old for" };
     let oldest = runnable.start().build;
     let newest = runnable.end().build;
     let builds =
         if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") };
-    Subject::IMAGE.failed(
+    FindingId::ImageDoesNotFit.failed(
         format!("images of {image} are {are} build {build} and do not start on it"),
         format!(
             "GPUs need process isolation, which requires a matching version: rebuild the image \

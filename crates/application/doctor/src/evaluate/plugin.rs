@@ -9,7 +9,7 @@ use devices::{Catalog, DeviceSet, Moment, PnpDevice};
 
 use super::NOT_IN_INVENTORY;
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Subject, number_of};
+use crate::finding::{Finding, FindingId, Subject, number_of};
 
 /// How many differences are named.
 const NAMED: usize = 8;
@@ -17,22 +17,22 @@ const NAMED: usize = 8;
 /// What the plugin reports.
 pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {
     let Some(answers) = &facts.plugin else {
-        return vec![Subject::PLUGIN.skipped(NOT_IN_INVENTORY)];
+        return vec![Subject::Plugin.skipped(NOT_IN_INVENTORY)];
     };
     let mut checks = Vec::new();
     match answers.node_state() {
         NodeState::NotServed => {
-            checks.push(Subject::PLUGIN.skipped("no plugin serves devices on this node"));
+            checks.push(Subject::Plugin.skipped("no plugin serves devices on this node"));
         }
-        NodeState::Busy(socket) => checks.push(Subject::PLUGIN.warning(
+        NodeState::Busy(socket) => checks.push(FindingId::PluginNotResponding.warning(
             format!("the plugin at {} does not answer in time", socket.display()),
             "if it still does not after a minute, restart it",
         )),
-        NodeState::OtherVersion(version) => checks.push(Subject::PLUGIN.warning(
+        NodeState::OtherVersion(version) => checks.push(FindingId::PluginVersion.warning(
             format!("the plugin is {version}, which this program cannot read"),
             "run the plugin's own doctor, in its container or its folder",
         )),
-        NodeState::Pending(why) => checks.push(Subject::PLUGIN.warning(
+        NodeState::Pending(why) => checks.push(FindingId::DevicesPending.warning(
             format!("the plugin does not know the devices yet: {why}"),
             "if it still does not after a minute, fix what the lines `device` report",
         )),
@@ -66,13 +66,13 @@ fn listed(node: &NodeReport, expected: Option<&NodeReport>) -> Finding {
     let what = format!("the plugin lists {devices} in {resources}");
     let differences = expected.map(|expected| differences(node, expected)).unwrap_or_default();
     if differences.is_empty() {
-        return Subject::PLUGIN.ok(what);
+        return Subject::Plugin.ok(what);
     }
     let mut named = differences[..differences.len().min(NAMED)].join("; ");
     if differences.len() > NAMED {
         named.push_str("; and more");
     }
-    Subject::PLUGIN.warning(
+    FindingId::PluginDiffers.warning(
         format!("{what}, not what the lines `resources` say: {named}"),
         "run doctor with the options, variables and configuration file of the plugin; if it has \
          the same, run doctor again in a minute, since the host may have changed",
@@ -138,7 +138,7 @@ fn unhealthy(device: &ReportedDevice, without_adapter: &[PnpDevice]) -> Option<F
         _ => "fix what the lines `device` report about it",
     };
     let what = format!("the plugin lists it as unhealthy: {}", reason.text);
-    Some(Subject::PLUGIN.warning(what, hint).of(device.id.to_string()))
+    Some(FindingId::ListedAsUnhealthy.warning(what, hint).of(device.id.to_string()))
 }
 
 /// What the plugins want an administrator to know. That a device is unhealthy is reported already.
@@ -155,7 +155,9 @@ fn notices(answers: &Answers, node: &NodeReport) -> Vec<Finding> {
     notices
         .into_iter()
         .filter(|notice| !known.contains(*notice))
-        .map(|notice| Subject::PLUGIN.warning(notice, "the log of the plugin has the details"))
+        .map(|notice| {
+            FindingId::PluginNotice.warning(notice, "the log of the plugin has the details")
+        })
         .collect()
 }
 
@@ -166,6 +168,7 @@ fn rejected(answers: &Answers) -> impl Iterator<Item = Finding> {
         reports.filter_map(|report| report.rejected_configuration.as_ref()).collect();
     errors.into_iter().map(|error| {
         let what = format!("the plugin rejected its changed configuration: {error}");
-        Subject::PLUGIN.failed(what, "fix the configuration; the plugin uses the previous one")
+        FindingId::ConfigurationRejected
+            .failed(what, "fix the configuration; the plugin uses the previous one")
     })
 }

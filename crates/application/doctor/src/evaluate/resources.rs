@@ -15,7 +15,7 @@ use devices::{
 use super::causes;
 use super::runtime_files::runtime_files;
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Subject, number_of};
+use crate::finding::{Finding, FindingId, Subject, number_of};
 
 /// What to do on a host without a GPU that can be advertised.
 const INSTALL_OR_ASSIGN: &str = "install the GPU vendor's driver, or assign a GPU to this machine";
@@ -27,7 +27,7 @@ pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<
         Err(error) => {
             let fix = "fix the configuration; `serve` does not start with it";
             let hint = error.hint().unwrap_or(fix);
-            return vec![Subject::CONFIGURATION.failed(error_chain(error), hint)];
+            return vec![FindingId::ConfigurationInvalid.failed(error_chain(error), hint)];
         }
     };
     let models = configuration.models.iter();
@@ -36,9 +36,9 @@ pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<
         [] => "every value is a default".to_owned(),
         models => models.join("; "),
     };
-    let mut checks = vec![Subject::CONFIGURATION.ok(what)];
+    let mut checks = vec![Subject::Configuration.ok(what)];
     checks.extend(configuration.notices.iter().map(|notice| {
-        Subject::CONFIGURATION.warning(notice, "remove what has no effect, or change it")
+        FindingId::ConfigurationNotice.warning(notice, "remove what has no effect, or change it")
     }));
     checks
 }
@@ -70,14 +70,14 @@ pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
         "visibility is {visibility}, but neither the folder of this program nor \
          %ProgramFiles%\\directx-visible has {missing}"
     );
-    Some(Subject::VISIBILITY.failed(what, hint))
+    Some(FindingId::LauncherMissing.failed(what, hint))
 }
 
 /// What containers get with each advertised device, the resources that the kubelet gets, and the
 /// adapters that are under none.
 pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     let Ok(configuration) = &facts.configuration else {
-        let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES];
+        let unknown = [Subject::RuntimeFiles, Subject::Resources];
         return unknown.map(|subject| subject.skipped("the configuration is invalid")).into();
     };
     let offer = Catalog::new(configuration.policy.clone()).offer(&facts.snapshot);
@@ -90,17 +90,19 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
     if is_empty {
         let what = "no device of this host is advertised to the kubelet";
-        checks.push(Subject::RESOURCES.failed(what, nothing_advertised(&set, &facts.snapshot)));
+        checks.push(
+            FindingId::NothingAdvertised.failed(what, nothing_advertised(&set, &facts.snapshot)),
+        );
     } else {
         checks.extend(set.resources.iter().map(|resource| one_resource(resource, &set)));
     }
     if let Cordons::Unknown(reason) = &facts.snapshot.cordoned {
         let what = format!("the cordoned devices are not known: {reason}");
-        checks.push(Subject::RESOURCES.failed(what, cordon_file::UNKNOWN_HINT));
+        checks.push(FindingId::CordonsUnknown.failed(what, cordon_file::UNKNOWN_HINT));
     }
     checks.extend(set.cordoned().map(|(id, reason)| {
         let hint = "remove the device's name there to return it to service";
-        Subject::RESOURCES.warning(reason.to_string(), hint).of(id.to_string())
+        FindingId::Cordoned.warning(reason.to_string(), hint).of(id.to_string())
     }));
     let adapters = set.not_advertised.iter();
     checks
@@ -110,7 +112,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     let unmatched = unmatched.filter(|rule| set.excluded_from(&rule.name).next().is_none());
     checks.extend(unmatched.map(|rule| unmatched_rule(rule, &set)));
     checks.extend(set.unmatched_cordons.iter().map(|cordon| {
-        Subject::RESOURCES
+        FindingId::CordonWithoutDevice
             .warning(cordon.to_string(), "compare it with the output of `devices`, or remove it")
     }));
     checks
@@ -155,9 +157,9 @@ fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
         } else {
             "fix what the lines `device` report; pods stay Pending until a device is healthy"
         };
-        return Subject::RESOURCES.failed(what, hint).of(name);
+        return FindingId::NoHealthyDevice.failed(what, hint).of(name);
     }
-    Subject::RESOURCES.ok(what).of(name)
+    Subject::Resources.ok(what).of(name)
 }
 
 /// A resource without devices. That is normal where the host has no device for it, since few hosts
@@ -170,7 +172,7 @@ fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
     if !claimed.is_empty() {
         let what = format!("capacity 0: rules advertise {}", claimed.join(", "));
         let change = "if pods should get them under this name, change the match of the rule";
-        return Subject::RESOURCES.ok(what).hint(if fixes.is_empty() { change } else { &fixes });
+        return Subject::Resources.ok(what).hint(if fixes.is_empty() { change } else { &fixes });
     }
     let what = match excluded.as_slice() {
         [] => {
@@ -179,14 +181,15 @@ fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
                 ResourceOrigin::Rule(_) => "matching".to_owned(),
             };
             let what = format!("capacity 0: no {kind} device of this host is advertised");
-            return Subject::RESOURCES.ok(what);
+            return Subject::Resources.ok(what);
         }
         [only] => format!("capacity 0: its only candidate is not advertised: {}", name(only)),
         several => {
             format!("capacity 0: its only candidates are not advertised: {}", names(several))
         }
     };
-    Subject::RESOURCES.warning(what, format!("pods that request it stay Pending; {fixes}"))
+    FindingId::OnlyCandidateNotAdvertised
+        .warning(what, format!("pods that request it stay Pending; {fixes}"))
 }
 
 /// The devices of a driver model's own resource that rules advertise under other names.
@@ -242,7 +245,7 @@ fn unmatched_rule(rule: &ResourceRule, set: &DeviceSet) -> Finding {
         Some(nearest) => format!("{compare}: {}", Vec::from_iter(nearest).join("; ")),
         None => compare.to_owned(),
     };
-    Subject::RESOURCES.warning(what, hint).of(rule.name.to_string())
+    FindingId::RuleWithoutDevice.warning(what, hint).of(rule.name.to_string())
 }
 
 /// An adapter that is under no resource. `is_empty`: no resource has a device.
@@ -268,8 +271,8 @@ pub(super) fn not_advertised(
     };
     let what = format!("not advertised: {}", adapter.reason);
     let finding = match hint {
-        Some(hint) => Subject::RESOURCES.warning(what, hint),
-        None => Subject::RESOURCES.ok(what),
+        Some(hint) => FindingId::AdapterNotAdvertised.warning(what, hint),
+        None => Subject::Resources.ok(what),
     };
     Some(finding.of(name(adapter)))
 }

@@ -9,7 +9,7 @@ use devices::{
 
 use super::hardware::UPDATE_OR_MOUNT;
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Subject, number_of};
+use crate::finding::{Finding, FindingId, Subject, number_of};
 
 /// The files of one device of a resource. An unhealthy device cannot be allocated.
 pub(super) fn runtime_files(
@@ -52,10 +52,10 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
         let sources = mounted_files(plan);
         let rest = left_out(plan);
         let what = format!("{files} mounted in containers ({sources}){rest}");
-        return Subject::RUNTIME_FILES.ok(what);
+        return Subject::RuntimeFiles.ok(what);
     };
     match reason {
-        NoMountsReason::InsideContainer => Subject::RUNTIME_FILES.warning(
+        NoMountsReason::InsideContainer => FindingId::InsideContainer.warning(
             reason.to_string(),
             "run doctor and the plugin on the host or in a HostProcess container",
         ),
@@ -63,11 +63,11 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
             let why = device.rejected_store().map_or(reason.to_string(), ToString::to_string);
             let what = format!("{why}, so no runtime files are mounted");
             let hint = "reinstall the driver with the vendor's installer";
-            Subject::RUNTIME_FILES.warning(what, hint)
+            FindingId::NoDriverStore.warning(what, hint)
         }
         NoMountsReason::NoneNamed => {
             let what = format!("none is mounted: {reason}; containers get only DirectX");
-            Subject::RUNTIME_FILES.ok(what)
+            Subject::RuntimeFiles.ok(what)
         }
         NoMountsReason::Legacy
         | NoMountsReason::Never
@@ -77,7 +77,7 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
         | NoMountsReason::NoFolders
         | NoMountsReason::MountedByWindows
         | NoMountsReason::LeftOut(_) => {
-            Subject::RUNTIME_FILES.ok(format!("none is mounted: {reason}"))
+            Subject::RuntimeFiles.ok(format!("none is mounted: {reason}"))
         }
     }
 }
@@ -109,7 +109,7 @@ fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
     } else {
         r"correct additionalMounts, with `*` for what another version of the driver changes in the name of a folder, such as B*\vulkan64.dll"
     };
-    Some(Subject::RUNTIME_FILES.warning(
+    Some(FindingId::FilesMissing.warning(
         format!("{count} of {all} missing from {folder}: {}{rest}", missing.join(", ")),
         format!(
             "{fix}; until then containers get only the other files, and what needs the missing \
@@ -144,9 +144,9 @@ fn folders(plan: &MountPlan) -> Finding {
         .collect();
     if !missing.is_empty() {
         let what = format!("missing, so not mounted in containers: {}", missing.join(", "));
-        return Subject::RUNTIME_FILES.warning(what, UPDATE_OR_MOUNT);
+        return FindingId::FoldersMissing.warning(what, UPDATE_OR_MOUNT);
     }
-    Subject::RUNTIME_FILES.ok(match none_mounted(plan) {
+    Subject::RuntimeFiles.ok(match none_mounted(plan) {
         Some(reason) => format!("none is mounted: {reason}"),
         None => format!("{} mounted in containers", number_of(plan.mounted().count(), "folder")),
     })
@@ -156,7 +156,7 @@ fn not_applied(plan: &MountPlan) -> Option<Finding> {
     let is_dropped = plan.files.iter().any(|file| file.outcome == MountOutcome::NotApplied);
     let reason = NoMountsReason::MountedByWindows;
     let what = format!("additional mounts are not applied: {reason}");
-    is_dropped.then(|| Subject::RUNTIME_FILES.warning(what, NOT_APPLIED_HINT))
+    is_dropped.then(|| FindingId::MountsNotApplied.warning(what, NOT_APPLIED_HINT))
 }
 
 /// Whether the plugin looks at the files that the driver names.
@@ -188,7 +188,7 @@ fn rejected(device: &Device) -> Option<Finding> {
     if values.is_empty() {
         return None;
     }
-    Some(Subject::RUNTIME_FILES.warning(
+    Some(FindingId::RegistryValuesIgnored.warning(
         format!("registry values are ignored: {}", values.join(", ")),
         "report the fault to the vendor of the driver package, and mount what is missing with \
          additionalMounts",

@@ -4,7 +4,7 @@ use devices::{Containerd, Program};
 
 use super::NOT_IN_INVENTORY;
 use super::containerd_releases::{self, RECOMMENDED};
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, FindingId, Subject};
 
 /// The first containerd whose CRI passes devices to Windows containers
 /// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).
@@ -17,11 +17,11 @@ const OLDEST_KUBELET: (u32, u32) = (1, 26);
 pub(super) fn containerd(fact: Option<&Containerd>, kubelet: Option<&Program>) -> Finding {
     let update = format!("update containerd to {RECOMMENDED} or newer");
     let Some(containerd) = fact else {
-        return Subject::CONTAINERD.skipped(NOT_IN_INVENTORY);
+        return Subject::Containerd.skipped(NOT_IN_INVENTORY);
     };
     let (path, version) = match &containerd.program {
         Program::NotFound(places) => {
-            return Subject::CONTAINERD.failed(
+            return FindingId::ContainerdNotFound.failed(
                 format!("no containerd found in {}", places.join(", ")),
                 format!(
                     "install containerd {RECOMMENDED} or newer as the service `containerd`; if it is \
@@ -31,14 +31,14 @@ pub(super) fn containerd(fact: Option<&Containerd>, kubelet: Option<&Program>) -
         }
         Program::Found { path, version: Err(why) } => {
             let what = format!("cannot determine the version of {path}: {why}");
-            return Subject::CONTAINERD.warning(what, update);
+            return FindingId::ContainerdVersionUnknown.warning(what, update);
         }
         Program::Found { path, version: Ok(version) } => (path, version),
     };
     let (major, minor) = CONTAINERD_WITH_DEVICES;
     if !version.is_at_least(major, minor) {
         let what = format!("containerd {version} ({path}) passes no devices to containers");
-        return Subject::CONTAINERD.failed(what, update);
+        return FindingId::ContainerdTooOld.failed(what, update);
     }
     let kubelet = match kubelet {
         Some(Program::Found { version: Ok(version), .. }) => Some(version),
@@ -46,18 +46,19 @@ pub(super) fn containerd(fact: Option<&Containerd>, kubelet: Option<&Program>) -
     };
     let faults = containerd_releases::faults(version, kubelet);
     match &containerd.disabled_plugins {
-        Some(plugins) if plugins.iter().any(|plugin| is_cri(plugin)) => Subject::CONTAINERD.failed(
-            format!("the CRI plugin of containerd {version} ({path}) is disabled"),
-            "remove `cri` from `disabled_plugins` in config.toml and restart containerd",
-        ),
-        _ if !faults.is_empty() => Subject::CONTAINERD.warning(
+        Some(plugins) if plugins.iter().any(|plugin| is_cri(plugin)) => FindingId::CriDisabled
+            .failed(
+                format!("the CRI plugin of containerd {version} ({path}) is disabled"),
+                "remove `cri` from `disabled_plugins` in config.toml and restart containerd",
+            ),
+        _ if !faults.is_empty() => FindingId::ContainerdRelease.warning(
             format!("containerd {version} ({path}) {}", faults.join(" and ")),
             format!("{update}; on a managed node, use a newer node image"),
         ),
         Some(_) => {
-            Subject::CONTAINERD.ok(format!("{version} ({path}) passes devices to containers"))
+            Subject::Containerd.ok(format!("{version} ({path}) passes devices to containers"))
         }
-        None => Subject::CONTAINERD.ok(format!(
+        None => Subject::Containerd.ok(format!(
             "{version} ({path}) passes devices to containers; whether its configuration disables \
              the CRI plugin is unknown"
         )),
@@ -73,18 +74,18 @@ fn is_cri(plugin: &str) -> bool {
 pub(super) fn kubelet(fact: Option<&Program>) -> Finding {
     let (major, minor) = OLDEST_KUBELET;
     match fact {
-        None => Subject::KUBELET.skipped(NOT_IN_INVENTORY),
+        None => Subject::Kubelet.skipped(NOT_IN_INVENTORY),
         Some(Program::NotFound(places)) => {
-            Subject::KUBELET.skipped(format!("no kubelet found in {}", places.join(", ")))
+            Subject::Kubelet.skipped(format!("no kubelet found in {}", places.join(", ")))
         }
         Some(Program::Found { path, version: Err(why) }) => {
-            Subject::KUBELET.skipped(format!("cannot determine the version of {path}: {why}"))
+            Subject::Kubelet.skipped(format!("cannot determine the version of {path}: {why}"))
         }
         Some(Program::Found { path, version: Ok(version) }) => {
             if version.is_at_least(major, minor) {
-                return Subject::KUBELET.ok(format!("{version} ({path})"));
+                return Subject::Kubelet.ok(format!("{version} ({path})"));
             }
-            Subject::KUBELET.failed(
+            FindingId::KubeletTooOld.failed(
                 format!("kubelet {version} ({path}) is older than {major}.{minor}"),
                 format!("update the node to Kubernetes {major}.{minor} or newer"),
             )

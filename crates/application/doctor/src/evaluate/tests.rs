@@ -18,29 +18,12 @@ use devices::{
     Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule,
     RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
+use strum::VariantArray as _;
 
 use super::evaluate;
 use super::resources::not_advertised;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Status, Subject};
-
-/// Every subject, in the order of the report.
-pub(crate) const SUBJECTS: [&str; 14] = [
-    "windows",
-    "hcs",
-    "image",
-    "containerd",
-    "kubelet",
-    "kubelet-directory",
-    "kubelet-socket",
-    "plugin",
-    "configuration",
-    "device",
-    "runtime-files",
-    "resources",
-    "visibility",
-    "nvml",
-];
 
 const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
 
@@ -68,7 +51,7 @@ pub(crate) fn healthy() -> NodeFacts {
         missing_launcher_files: vec![],
         missing_folders: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
-        directory: [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok("")),
+        directory: [Subject::KubeletDirectory, Subject::KubeletSocket].map(|s| s.ok("")),
         configuration: Ok(configuration()),
         plugin,
     }
@@ -122,11 +105,15 @@ fn nvml(models: &[&str]) -> Nvml {
     }
 }
 
+fn names(subjects: &[Subject]) -> Vec<&'static str> {
+    subjects.iter().map(|subject| (*subject).into()).collect()
+}
+
 /// The checks of `subject` after `change` to a healthy node.
 fn changed(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> Vec<Finding> {
     let mut facts = healthy();
     change(&mut facts);
-    evaluate(&facts).into_iter().filter(|check| check.subject == subject).collect()
+    evaluate(&facts).into_iter().filter(|check| check.name == <&str>::from(subject)).collect()
 }
 
 /// Status and text of the only check of `subject`.
@@ -152,15 +139,15 @@ fn a_healthy_node_is_ok_in_every_subject() {
     let checks = evaluate(&healthy());
     let faults: Vec<_> = checks.iter().filter(|check| check.status != Status::Ok).collect();
     assert!(faults.is_empty(), "{faults:?}");
-    let mut order: Vec<&str> = checks.iter().map(|check| check.subject.0).collect();
+    let mut order: Vec<&str> = checks.iter().map(|check| check.name).collect();
     order.dedup();
-    assert_eq!(order, SUBJECTS);
+    assert_eq!(order, names(Subject::VARIANTS));
 }
 
 #[test]
 fn windows_must_be_supported_and_the_line_does_not_speak_of_the_plugin() {
     let build = |build: &str| {
-        only(Subject::WINDOWS, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
+        only(Subject::Windows, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
     };
     for (version, status, text) in [
         ("10.0.14393.5582", Status::Failed, "cannot list"),
@@ -176,14 +163,14 @@ fn windows_must_be_supported_and_the_line_does_not_speak_of_the_plugin() {
         assert!(what.contains(text) && what.contains(version), "{what}");
         assert!(!what.contains("plugin") && !what.contains("runtimeMounts"), "{what}");
     }
-    let unknown = only(Subject::WINDOWS, |facts| facts.snapshot.host = HostFacts::default());
+    let unknown = only(Subject::Windows, |facts| facts.snapshot.host = HostFacts::default());
     assert_eq!(unknown.0, Status::Skipped);
 }
 
 #[test]
 fn hcs_is_missing_unresponsive_old_or_unknown() {
     let failed = |kind, message: &str| {
-        only(Subject::HCS, |facts| {
+        only(Subject::Hcs, |facts| {
             facts.snapshot.host.hcs_schemas.clear();
             facts.snapshot.node.hcs_failure =
                 Some(HcsFailure { kind, message: message.to_owned() });
@@ -193,9 +180,9 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     assert_eq!(missing, (Status::Failed, "no HCS".to_owned()));
     let unresponsive = failed(HcsFailureKind::Unresponsive, "refused");
     assert_eq!(unresponsive, (Status::Warning, "refused".to_owned()));
-    let unknown = only(Subject::HCS, |facts| facts.snapshot.host.hcs_schemas.clear());
+    let unknown = only(Subject::Hcs, |facts| facts.snapshot.host.hcs_schemas.clear());
     assert_eq!(unknown.0, Status::Skipped);
-    let (status, what) = only(Subject::HCS, |facts| {
+    let (status, what) = only(Subject::Hcs, |facts| {
         facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
     });
     assert_eq!((status, what.starts_with("schema 2.1 does not ")), (Status::Warning, true));
@@ -207,7 +194,7 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
         (&["2.5"], "schema 2.5 supports devices by location path"),
         (&["2.1", "2.5"], "schemas 2.1, 2.5 support devices by location path"),
     ] {
-        let (_, found) = only(Subject::HCS, |facts| {
+        let (_, found) = only(Subject::Hcs, |facts| {
             let schemas = schemas.iter().map(|schema| schema.parse().unwrap());
             facts.snapshot.host.hcs_schemas = schemas.collect();
         });
@@ -220,7 +207,7 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
 fn the_effect_of_an_old_schema_is_that_of_the_configuration() {
     const SERVER_2019: &str = "10.0.17763.1";
     let found = |build: &str, change: &dyn Fn(&mut NodeFacts)| {
-        let checks = changed(Subject::HCS, |facts| {
+        let checks = changed(Subject::Hcs, |facts| {
             facts.snapshot.host.build = Some(build.parse().unwrap());
             facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
             change(facts);
@@ -259,18 +246,18 @@ fn the_effect_of_an_old_schema_is_that_of_the_configuration() {
 #[test]
 fn an_image_is_checked_when_both_versions_are_known() {
     let image =
-        |image: &str| only(Subject::IMAGE, |facts| facts.image = Some(image.parse().unwrap()));
+        |image: &str| only(Subject::Image, |facts| facts.image = Some(image.parse().unwrap()));
     assert_eq!(image("10.0.20348.1").0, Status::Ok);
     assert_eq!(image("10.0.17763").0, Status::Failed);
     assert_eq!(image("10.0.26100").0, Status::Failed);
-    let too_old = changed(Subject::IMAGE, |facts| {
+    let too_old = changed(Subject::Image, |facts| {
         facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
         facts.image = Some("10.0.17763.1".parse().unwrap());
     });
     assert!(too_old[0].what.starts_with("images of 10.0.17763 are too old for build 10.0.26100.1"));
     assert!(too_old[0].hint.as_ref().unwrap().contains("build 20348 to 26100"), "{too_old:?}");
-    assert_eq!(only(Subject::IMAGE, |facts| facts.image = None).0, Status::Skipped);
-    let unknown = only(Subject::IMAGE, |facts| facts.snapshot.host.build = None);
+    assert_eq!(only(Subject::Image, |facts| facts.image = None).0, Status::Skipped);
+    let unknown = only(Subject::Image, |facts| facts.snapshot.host.build = None);
     assert_eq!(unknown.0, Status::Skipped);
 }
 
@@ -283,7 +270,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
         };
         let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
         let containerd = Containerd { program: found, disabled_plugins };
-        only(Subject::CONTAINERD, |facts| facts.snapshot.node.containerd = Some(containerd))
+        only(Subject::Containerd, |facts| facts.snapshot.node.containerd = Some(containerd))
     };
     assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Status::Failed);
     // Old releases work.
@@ -300,7 +287,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
     let (status, what) = containerd(Ok("2.3.2"), None);
     assert_eq!((status, what.ends_with("is unknown")), (Status::Ok, true));
     assert_eq!(containerd(Err("no answer"), None).0, Status::Warning);
-    let (status, what) = only(Subject::CONTAINERD, |facts| {
+    let (status, what) = only(Subject::Containerd, |facts| {
         let program = Program::NotFound(vec!["PATH".to_owned()]);
         facts.snapshot.node.containerd = Some(Containerd { program, disabled_plugins: None });
     });
@@ -310,7 +297,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
 #[test]
 fn kubelets_before_1_26_are_not_supported() {
     let kubelet =
-        |program| only(Subject::KUBELET, |facts| facts.snapshot.node.kubelet = Some(program)).0;
+        |program| only(Subject::Kubelet, |facts| facts.snapshot.node.kubelet = Some(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
         version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
@@ -325,11 +312,11 @@ fn kubelets_before_1_26_are_not_supported() {
 fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecked() {
     let what = "key `x`".to_owned();
     let error = || ConfigError::Conflict { what: what.clone(), hint: "did you mean y" };
-    let checks = changed(Subject::CONFIGURATION, |facts| facts.configuration = Err(error()));
+    let checks = changed(Subject::Configuration, |facts| facts.configuration = Err(error()));
     assert_eq!(checks[0].status, Status::Failed);
     assert_eq!(checks[0].what, "key `x`");
     assert_eq!(checks[0].hint.as_deref(), Some("did you mean y"));
-    for subject in [Subject::RESOURCES, Subject::RUNTIME_FILES] {
+    for subject in [Subject::Resources, Subject::RuntimeFiles] {
         let found = only(subject, |facts| facts.configuration = Err(error()));
         assert_eq!(found.0, Status::Skipped);
     }
@@ -343,7 +330,7 @@ fn mounts_for(vendor: Vendor) -> AdditionalMounts {
 #[test]
 fn additional_mounts_are_judged_as_they_are_planned() {
     let files = |build: &str, runtime_mounts, vendor| {
-        changed(Subject::RUNTIME_FILES, |facts| {
+        changed(Subject::RuntimeFiles, |facts| {
             facts.snapshot.host.build = Some(build.parse().unwrap());
             let policy = &mut facts.configuration.as_mut().unwrap().policy;
             policy.models[0].container = Arc::new(ContainerPolicy {
@@ -387,7 +374,7 @@ fn additional_mounts_are_judged_as_they_are_planned() {
 
 #[test]
 fn a_device_has_driver_version_date_and_problem_code() {
-    let (status, what) = only(Subject::DEVICE, |facts| {
+    let (status, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
         adapters(facts)[0].pnp.as_mut().unwrap().driver_date = Some("2023-02-14".parse().unwrap());
     });
@@ -395,14 +382,14 @@ fn a_device_has_driver_version_date_and_problem_code() {
         (status, what.as_str()),
         (Status::Ok, "driver version 31.0.15.2849, date 2023-02-14")
     );
-    let (_, what) = only(Subject::DEVICE, |_| ());
+    let (_, what) = only(Subject::Device, |_| ());
     assert_eq!(what, "driver version not known, date not known");
-    let (status, what) = only(Subject::DEVICE, |facts| {
+    let (status, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
     assert_eq!(status, Status::Failed);
     assert!(what.starts_with("problem code 43: "), "{what}");
-    assert_eq!(only(Subject::DEVICE, |facts| adapters(facts).clear()).0, Status::Failed);
+    assert_eq!(only(Subject::Device, |facts| adapters(facts).clear()).0, Status::Failed);
 }
 
 #[test]
@@ -412,12 +399,12 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
     let checks = evaluate(&facts);
     let with = |status| {
         let subjects = checks.iter().filter(move |check| check.status == status);
-        subjects.map(|check| check.subject).collect::<Vec<_>>()
+        subjects.map(|check| check.name).collect::<Vec<_>>()
     };
-    assert_eq!(with(Status::Failed), [Subject::DEVICE]);
-    let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
-    assert_eq!(with(Status::Skipped), unknown);
-    let nvml = only(Subject::NVML, |facts| {
+    assert_eq!(with(Status::Failed), names(&[Subject::Device]));
+    let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
+    assert_eq!(with(Status::Skipped), names(&unknown));
+    let nvml = only(Subject::Nvml, |facts| {
         unreadable(facts);
         facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
@@ -427,7 +414,7 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
 #[test]
 fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
     let hint = |change: &dyn Fn(&mut NodeFacts)| {
-        let checks = changed(Subject::DEVICE, |facts| {
+        let checks = changed(Subject::Device, |facts| {
             facts.snapshot.host.platform = Platform::LinuxDxg;
             change(facts);
         });
@@ -445,7 +432,7 @@ fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
 
 #[test]
 fn an_adapter_that_is_read_in_part_is_a_warning() {
-    let checks = changed(Subject::DEVICE, |facts| {
+    let checks = changed(Subject::Device, |facts| {
         let warning =
             |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
         let snapshot = &mut facts.snapshot;
@@ -459,7 +446,7 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
 
 #[test]
 fn runtime_files_are_judged_as_they_are_planned() {
-    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RUNTIME_FILES, change);
+    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RuntimeFiles, change);
     let all = "17 files mounted in containers (14 from the driver, 3 from the plugin's defaults)";
     assert_eq!(files(&|_| ()), (Status::Ok, all.to_owned()));
     let (status, what) = files(&|facts| {
@@ -508,7 +495,7 @@ fn container(facts: &mut NodeFacts) -> &mut ContainerPolicy {
 #[test]
 fn files_that_are_left_out_have_the_reason_of_the_plan() {
     let files = |change: &dyn Fn(&mut NodeFacts)| {
-        let (status, what) = only(Subject::RUNTIME_FILES, change);
+        let (status, what) = only(Subject::RuntimeFiles, change);
         format!("{}: {what}", status.verdict())
     };
     let exclude = |facts: &mut NodeFacts, names: &[&str]| {
@@ -556,7 +543,7 @@ fn files_that_are_left_out_have_the_reason_of_the_plan() {
 #[test]
 fn an_additional_mount_that_no_file_or_several_match_is_named_with_its_own_fix() {
     let finding = |source: &str, files: &[&str]| {
-        let found = changed(Subject::RUNTIME_FILES, |facts| {
+        let found = changed(Subject::RuntimeFiles, |facts| {
             container(facts).additional =
                 [(Vendor::Nvidia, vec![additional(source, "vulkan-1.dll")])].into();
             container(facts).exclude_mounts = Vec::new();
@@ -595,7 +582,7 @@ fn additional(source: &str, destination: &str) -> AdditionalMount {
 #[test]
 fn folders_of_a_linux_host_are_those_of_the_plan() {
     let folders = |change: &dyn Fn(&mut NodeFacts)| {
-        let (status, what) = only(Subject::RUNTIME_FILES, |facts| {
+        let (status, what) = only(Subject::RuntimeFiles, |facts| {
             facts.snapshot.host = HostFacts {
                 platform: Platform::LinuxDxg,
                 is_this_machine: true,
@@ -620,7 +607,7 @@ fn folders_of_a_linux_host_are_those_of_the_plan() {
 
 #[test]
 fn a_device_that_cannot_be_allocated_has_no_files() {
-    let broken = changed(Subject::RUNTIME_FILES, |facts| {
+    let broken = changed(Subject::RuntimeFiles, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
     assert_eq!(broken, []);
@@ -629,7 +616,7 @@ fn a_device_that_cannot_be_allocated_has_no_files() {
 #[test]
 fn registry_values_without_a_usable_file_are_a_warning_if_the_plugin_reads_them() {
     let with_runtime_mounts = |runtime_mounts| {
-        changed(Subject::RUNTIME_FILES, |facts| {
+        changed(Subject::RuntimeFiles, |facts| {
             let values = store(facts).copy_to_vm.values_mut().next().unwrap();
             values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
             container(facts).runtime_mounts = runtime_mounts;
@@ -648,7 +635,7 @@ fn registry_values_without_a_usable_file_are_a_warning_if_the_plugin_reads_them(
 #[test]
 fn resources_are_counted_and_adapters_that_are_not_advertised_have_a_reason() {
     let found = |change: &dyn Fn(&mut NodeFacts)| {
-        let checks = changed(Subject::RESOURCES, change).into_iter();
+        let checks = changed(Subject::Resources, change).into_iter();
         checks.map(|c| (c.status, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
     };
     let display = "directx.microsoft.com/display".to_owned();
@@ -669,7 +656,7 @@ fn resources_are_counted_and_adapters_that_are_not_advertised_have_a_reason() {
 
 #[test]
 fn devices_with_the_same_location_path_are_a_warning_with_a_fix() {
-    let findings = changed(Subject::RESOURCES, |facts| {
+    let findings = changed(Subject::Resources, |facts| {
         facts.snapshot = two_gpus();
         let paths = adapters(facts)[0].pnp.as_ref().unwrap().location_paths.clone();
         adapters(facts)[1].pnp.as_mut().unwrap().location_paths = paths;
@@ -686,7 +673,7 @@ fn devices_with_the_same_location_path_are_a_warning_with_a_fix() {
 fn a_configured_launcher_that_is_missing_is_a_problem() {
     let file = "directx-visible-filter.dll";
     let with = |missing: &[&'static str], visibility| {
-        changed(Subject::VISIBILITY, |facts| {
+        changed(Subject::Visibility, |facts| {
             facts.missing_launcher_files = missing.to_vec();
             let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
             Arc::make_mut(&mut models[0].container).visibility = visibility;
@@ -709,7 +696,7 @@ fn a_configured_launcher_that_is_missing_is_a_problem() {
 
 #[test]
 fn a_resource_whose_devices_wait_for_directx_visible_names_the_lines_about_it() {
-    let checks = changed(Subject::RESOURCES, |facts| {
+    let checks = changed(Subject::Resources, |facts| {
         facts.snapshot.host.launcher = LauncherFiles::NotProvided;
         let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
         Arc::make_mut(&mut models[0].container).visibility = Visibility::Required;
@@ -721,7 +708,7 @@ fn a_resource_whose_devices_wait_for_directx_visible_names_the_lines_about_it() 
 
 #[test]
 fn a_listed_device_that_waits_for_directx_visible_refers_to_the_plugin() {
-    let checks = changed(Subject::PLUGIN, |facts| {
+    let checks = changed(Subject::Plugin, |facts| {
         facts.plugin = Some(answers(&facts.snapshot, &configuration(), |report| {
             let device = &mut report.node.resources[0].devices[0];
             let text = devices::UnhealthyReason::NoLauncher.to_string();
@@ -735,7 +722,7 @@ fn a_listed_device_that_waits_for_directx_visible_refers_to_the_plugin() {
 
 #[test]
 fn a_rule_without_a_device_is_a_warning() {
-    let checks = changed(Subject::RESOURCES, |facts| {
+    let checks = changed(Subject::Resources, |facts| {
         let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
         let rule = devices::ResourceRule {
             name: "example.com/none".parse().unwrap(),
@@ -753,11 +740,11 @@ fn a_rule_without_a_device_is_a_warning() {
 
 #[test]
 fn containers_can_see_all_of_several_gpus() {
-    let (status, what) = only(Subject::VISIBILITY, |facts| {
+    let (status, what) = only(Subject::Visibility, |facts| {
         facts.snapshot.adapters = two_gpus().adapters;
     });
     assert_eq!((status, what.contains("see both GPUs")), (Status::Warning, true));
-    let (_, what) = only(Subject::VISIBILITY, |facts| {
+    let (_, what) = only(Subject::Visibility, |facts| {
         facts.snapshot.adapters = two_gpus().adapters;
         let mut third = adapters(facts)[0].clone();
         third.luid = Luid(3);
@@ -766,15 +753,15 @@ fn containers_can_see_all_of_several_gpus() {
     });
     assert!(what.contains("see all 3 GPUs"), "{what}");
     let one = "the host has one GPU; containers can see no other".to_owned();
-    assert_eq!(only(Subject::VISIBILITY, |_| ()), (Status::Ok, one));
-    let none = only(Subject::VISIBILITY, |facts| adapters(facts).clear());
+    assert_eq!(only(Subject::Visibility, |_| ()), (Status::Ok, one));
+    let none = only(Subject::Visibility, |facts| adapters(facts).clear());
     assert_eq!(none, (Status::Ok, "the host lists no GPU".to_owned()));
 }
 
 #[test]
 fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
     let hint = |omit_environment_hints| {
-        let checks = changed(Subject::VISIBILITY, |facts| {
+        let checks = changed(Subject::Visibility, |facts| {
             facts.snapshot.adapters = two_gpus().adapters;
             container(facts).omit_environment_hints = omit_environment_hints;
         });
@@ -787,19 +774,19 @@ fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
 /// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
 #[test]
 fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
-    let (_, what) = only(Subject::VISIBILITY, |facts| {
+    let (_, what) = only(Subject::Visibility, |facts| {
         adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d12CoreCompute]);
     });
     assert_eq!(what, "the host has one GPU; containers can see no other");
     let without_pnp = |facts: &mut NodeFacts| adapters(facts)[0].pnp = None;
-    let skipped = only(Subject::VISIBILITY, without_pnp);
+    let skipped = only(Subject::Visibility, without_pnp);
     assert_eq!(skipped.0, Status::Skipped);
     assert!(skipped.1.starts_with("containers can get no GPU of this host"), "{skipped:?}");
-    let (status, what) = only(Subject::DEVICE, without_pnp);
+    let (status, what) = only(Subject::Device, without_pnp);
     assert_eq!(status, Status::Failed);
     assert_eq!(what, "containers can get none of the adapters that this host lists");
     for (is_this_machine, fix) in [(true, "run doctor again"), (false, "the key `pnp` with `id`")] {
-        let findings = changed(Subject::RESOURCES, |facts| {
+        let findings = changed(Subject::Resources, |facts| {
             without_pnp(facts);
             facts.snapshot.host.is_this_machine = is_this_machine;
         });
@@ -836,11 +823,11 @@ fn an_indirect_display_is_named_once_and_is_no_gpu() {
             let effect = WarningEffect::Incomplete;
             facts.snapshot.warnings = vec![AdapterWarning { luid, text, effect }];
         };
-        let devices = changed(Subject::DEVICE, host);
+        let devices = changed(Subject::Device, host);
         assert_eq!(devices.len(), 1, "{devices:?}");
         let one = "the host has one GPU; containers can see no other".to_owned();
-        assert_eq!(only(Subject::VISIBILITY, host), (Status::Ok, one));
-        let resources = changed(Subject::RESOURCES, host);
+        assert_eq!(only(Subject::Visibility, host), (Status::Ok, one));
+        let resources = changed(Subject::Resources, host);
         let named: Vec<_> = resources
             .iter()
             .filter(|found| found.object.as_ref().is_some_and(|o| o.starts_with("Parsec")))
@@ -863,10 +850,10 @@ fn a_host_with_only_basic_adapters_has_no_gpu() {
                 adapter.pnp = adapter.pnp.take().filter(|_| has_pnp);
             };
             let none = (Status::Ok, "the host lists no GPU".to_owned());
-            assert_eq!(only(Subject::VISIBILITY, basic), none);
-            let (status, what) = only(Subject::DEVICE, basic);
+            assert_eq!(only(Subject::Visibility, basic), none);
+            let (status, what) = only(Subject::Device, basic);
             assert_eq!((status, &*what), (Status::Failed, "Windows lists no DirectX device"));
-            let resources = changed(Subject::RESOURCES, basic);
+            let resources = changed(Subject::Resources, basic);
             let [none, adapter] = resources.as_slice() else { panic!("{resources:?}") };
             for found in [none, adapter] {
                 let hint = found.hint.as_ref().unwrap();
@@ -877,7 +864,7 @@ fn a_host_with_only_basic_adapters_has_no_gpu() {
         }
     }
     // Beside a GPU, it needs no fix.
-    let findings = changed(Subject::RESOURCES, |facts| {
+    let findings = changed(Subject::Resources, |facts| {
         second(facts, |adapter| {
             adapter.hardware_id =
                 HardwareId { vendor: 0x1414, device: 0x5353, ..Default::default() };
@@ -894,7 +881,7 @@ fn a_virtual_display_without_an_adapter_is_no_fault() {
         r"swd\IddSampleDriver\1",
         r"VMBUS\{DA0A7802-E377-4AAC-8E77-0558EB1073F8}\1",
     ] {
-        let findings = changed(Subject::DEVICE, |facts| {
+        let findings = changed(Subject::Device, |facts| {
             adapters(facts).clear();
             facts.snapshot.node.nvml = None;
             facts.snapshot.devices_without_adapter = vec![broken(id, 31)];
@@ -909,7 +896,7 @@ fn a_virtual_display_without_an_adapter_is_no_fault() {
 
 /// The finding of a resource, with its hint.
 fn of_resource(name: &str, change: impl FnOnce(&mut NodeFacts)) -> (Status, String, String) {
-    let findings = changed(Subject::RESOURCES, change);
+    let findings = changed(Subject::Resources, change);
     let mut named = findings.iter().filter(|found| found.object.as_deref() == Some(name));
     let found = named.next().unwrap_or_else(|| panic!("{findings:?}"));
     assert!(named.next().is_none(), "{findings:?}");
@@ -941,7 +928,7 @@ fn a_resource_without_devices_names_the_adapters_that_the_configuration_excludes
         assert!(hint.contains("Tesla T4 (LUID ") && hint.contains(fix), "{hint}");
         let compute = of_resource("directx.microsoft.com/compute", excluded);
         assert_eq!((compute.0, compute.1.as_str()), (Status::Ok, "1 of 1 device healthy"));
-        let findings = changed(Subject::RESOURCES, excluded);
+        let findings = changed(Subject::Resources, excluded);
         let adapters: Vec<_> =
             findings.iter().filter(|found| found.what.starts_with("not advertised")).collect();
         assert_eq!((adapters.len(), adapters[0].status), (1, Status::Ok), "{adapters:?}");
@@ -1009,7 +996,7 @@ fn a_rule_without_a_device_names_what_comes_closest() {
         rule("nvidia.com/gpu", nvidia.clone()),
         rule("nvidia.com/second", nvidia),
     ];
-    let findings = changed(Subject::RESOURCES, |facts| with_rules(facts, &rules));
+    let findings = changed(Subject::Resources, |facts| with_rules(facts, &rules));
     let unmatched = findings.iter().filter(|found| found.what.starts_with("a rule of this"));
     let hints: Vec<(&str, &str)> = unmatched
         .map(|found| (found.object.as_deref().unwrap(), found.hint.as_deref().unwrap()))
@@ -1049,7 +1036,7 @@ fn a_resource_whose_devices_are_all_out_of_service_is_not_a_fault_of_devices() {
 #[test]
 fn nvml_is_needed_only_with_an_nvidia_device() {
     let status = |nvml: Nvml, nvidia: bool| {
-        only(Subject::NVML, |facts| {
+        only(Subject::Nvml, |facts| {
             facts.snapshot.node.nvml = Some(nvml);
             if !nvidia {
                 adapters(facts).clear();
@@ -1063,7 +1050,7 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
     assert_eq!(status(broken, true), Status::Warning);
     assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
-    let (status, what) = only(Subject::NVML, |facts| {
+    let (status, what) = only(Subject::Nvml, |facts| {
         facts.snapshot.node.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
     assert_eq!(status, Status::Warning);
@@ -1084,15 +1071,15 @@ fn a_gpu_in_tcc_mode_is_the_cause_of_a_host_without_devices() {
         adapters(facts).clear();
         facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
     };
-    for subject in [Subject::DEVICE, Subject::RESOURCES, Subject::NVML] {
+    for subject in [Subject::Device, Subject::Resources, Subject::Nvml] {
         let hint = hint_of(subject, tcc);
         assert!(hint.contains("`nvidia-smi -i <GPU> -dm 0`"), "{subject:?}: {hint}");
         assert!(!hint.contains("install"), "{subject:?}: {hint}");
     }
-    let named = hint_of(Subject::DEVICE, tcc);
+    let named = hint_of(Subject::Device, tcc);
     assert!(named.starts_with("GPU 0 (NVIDIA Tesla T4) is in TCC mode"), "{named}");
     // An adapter that only displays.
-    let findings = changed(Subject::RESOURCES, |facts| {
+    let findings = changed(Subject::Resources, |facts| {
         adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d11Graphics]);
         facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
     });
@@ -1109,7 +1096,7 @@ fn a_host_without_devices_has_the_hint_that_fits_what_is_known() {
             adapters(facts).clear();
             change(facts);
         };
-        [Subject::DEVICE, Subject::RESOURCES]
+        [Subject::Device, Subject::Resources]
             .map(|subject| changed(subject, empty)[0].hint.clone().unwrap())
     };
     let [running, advertised] = hint(|_| ());
@@ -1138,7 +1125,7 @@ fn broken(id: &str, problem_code: u32) -> PnpDevice {
 #[test]
 fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
     let found = |code: u32, is_only: bool| {
-        let findings = changed(Subject::DEVICE, |facts| {
+        let findings = changed(Subject::Device, |facts| {
             facts.snapshot.devices_without_adapter = vec![broken(r"PCI\VEN_10DE\1", code)];
             if is_only {
                 adapters(facts).clear();
@@ -1168,7 +1155,7 @@ fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
 #[test]
 fn a_device_that_lost_its_adapter_is_not_looked_for_in_its_slot() {
     let hint = |without_adapter: Vec<PnpDevice>| {
-        let findings = changed(Subject::PLUGIN, |facts| {
+        let findings = changed(Subject::Plugin, |facts| {
             facts.snapshot.devices_without_adapter = without_adapter;
             facts.plugin = Some(answers(&facts.snapshot, &configuration(), |report| {
                 let device = &mut report.node.resources[0].devices[0];
@@ -1200,7 +1187,7 @@ fn a_paravirtualized_gpu_needs_the_driver_of_its_host() {
         facts.snapshot.host.inside_container = true;
     };
     let hint = |make: &dyn Fn(&mut NodeFacts), code: u32| {
-        hint_of(Subject::DEVICE, |facts| {
+        hint_of(Subject::Device, |facts| {
             make(facts);
             adapters(facts)[0].pnp.as_mut().unwrap().problem_code = code;
         })
@@ -1216,12 +1203,12 @@ fn a_paravirtualized_gpu_needs_the_driver_of_its_host() {
     assert!(hint(&by_id, 12).contains("HighMemoryMappedIoSpace"));
     assert!(hint(&in_a_container, 43).contains("check the hardware"));
     assert!(hint(&|_| (), 43).contains("check the hardware"));
-    let missing = hint_of(Subject::DEVICE, |facts| {
+    let missing = hint_of(Subject::Device, |facts| {
         by_folder(facts);
         store(facts).files = StoreFiles::Listed([].into());
     });
     assert!(missing.contains(copy), "{missing}");
-    let nvml = hint_of(Subject::NVML, |facts| {
+    let nvml = hint_of(Subject::Nvml, |facts| {
         by_id(facts);
         facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
@@ -1230,12 +1217,12 @@ fn a_paravirtualized_gpu_needs_the_driver_of_its_host() {
 
 #[test]
 fn nvml_that_does_not_respond_follows_from_a_broken_device() {
-    let broken = hint_of(Subject::NVML, |facts| {
+    let broken = hint_of(Subject::Nvml, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
         facts.snapshot.node.nvml = Some(Nvml { gpus: Err("no devices".to_owned()), ..nvml(&[]) });
     });
     assert!(broken.starts_with("fix what the lines `device` report"), "{broken}");
-    let unlisted = changed(Subject::NVML, |facts| {
+    let unlisted = changed(Subject::Nvml, |facts| {
         adapters(facts).clear();
         facts.snapshot.devices_without_adapter = vec![self::broken(r"PCI\VEN_10DE\1", 43)];
         facts.snapshot.node.nvml = Some(Nvml { gpus: Err("no devices".to_owned()), ..nvml(&[]) });
@@ -1251,8 +1238,8 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
     facts.snapshot.node.nvml = None;
     let checks = evaluate(&facts);
     let unchecked: Vec<_> =
-        checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.subject).collect();
-    assert_eq!(unchecked, [Subject::CONTAINERD, Subject::KUBELET, Subject::NVML]);
+        checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.name).collect();
+    assert_eq!(unchecked, names(&[Subject::Containerd, Subject::Kubelet, Subject::Nvml]));
 }
 
 /// The finding with a reason has its fix, if nothing else is advertised.
@@ -1287,7 +1274,7 @@ fn the_only_adapter_has_a_line_with_what_advertises_it() {
             "a rule of `resources`",
         ),
     ] {
-        let findings = changed(Subject::RESOURCES, change);
+        let findings = changed(Subject::Resources, change);
         let [problem, adapter] = findings.as_slice() else { panic!("{findings:?}") };
         assert_eq!(
             problem.hint.as_deref(),
@@ -1297,7 +1284,7 @@ fn the_only_adapter_has_a_line_with_what_advertises_it() {
         assert!(adapter.what.starts_with(&format!("not advertised: {reason}")), "{adapter:?}");
         assert!(adapter.hint.as_ref().unwrap().contains(fix), "{adapter:?}");
     }
-    let none = changed(Subject::RESOURCES, |facts| {
+    let none = changed(Subject::Resources, |facts| {
         adapters(facts).clear();
         facts.snapshot.node.nvml = None;
     });
@@ -1334,7 +1321,7 @@ fn every_reason_not_to_advertise_an_adapter_has_a_line_with_its_remedy() {
 
 /// Status, object and text of each check of the plugin that answers after `change`.
 fn of_plugin(change: impl FnOnce(&mut PluginReport)) -> Vec<(Status, String)> {
-    let changed = changed(Subject::PLUGIN, |facts| {
+    let changed = changed(Subject::Plugin, |facts| {
         facts.plugin = Some(answers(&facts.snapshot, &configuration(), change));
     });
     changed.into_iter().map(|check| (check.status, check.sentence())).collect()
@@ -1400,7 +1387,7 @@ fn a_removed_device_is_no_difference() {
 
 #[test]
 fn a_plugin_that_does_not_run_is_busy_or_of_another_version_is_told_apart() {
-    let with = |answers: Option<Answers>| only(Subject::PLUGIN, |facts| facts.plugin = answers);
+    let with = |answers: Option<Answers>| only(Subject::Plugin, |facts| facts.plugin = answers);
     let absent = with(Some(Answers::default()));
     assert_eq!(absent, (Status::Skipped, "no plugin serves devices on this node".to_owned()));
     assert_eq!(with(None).0, Status::Skipped);

@@ -30,7 +30,8 @@ fn named<const N: usize>(keys: [&str; N], values: [impl Into<Value>; N]) -> Valu
 
 fn check(finding: &Finding) -> Value {
     json!({
-        "subject": finding.subject.0,
+        "subject": finding.name,
+        "id": finding.id,
         "object": finding.object,
         "verdict": finding.status.verdict().replace(' ', "-"),
         "what": finding.what,
@@ -40,7 +41,7 @@ fn check(finding: &Finding) -> Value {
 
 fn step(finding: &Finding) -> Value {
     json!({
-        "step": finding.subject.0,
+        "step": finding.name,
         "object": finding.object,
         "result": finding.status.result(),
         "what": finding.what,

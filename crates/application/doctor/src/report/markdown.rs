@@ -21,7 +21,7 @@ pub(super) fn markdown(report: &Report) -> String {
         let _ = write!(text, "\n## Steps: {}\n\n", counted(steps, Status::result));
         let steps = steps.iter().map(|step| {
             let result = step.status.result().to_owned();
-            [result, step.subject.0.to_owned(), step.sentence(), measured(step)]
+            [result, step.name.to_owned(), step.sentence(), measured(step)]
         });
         table(&mut text, ["result", "step", "what", "measured"], steps);
     }
@@ -29,8 +29,10 @@ pub(super) fn markdown(report: &Report) -> String {
         text.push_str("\n## Checks of the doctor\n\n");
         // What a check found, and the object, may be private.
         let checks = report.checks.iter();
-        let rows = checks.map(|check| [check.subject.0, check.status.verdict()].map(str::to_owned));
-        table(&mut text, ["subject", "verdict"], rows);
+        let rows = checks.map(|check| {
+            [check.name, check.status.verdict(), check.id.unwrap_or_default()].map(str::to_owned)
+        });
+        table(&mut text, ["subject", "verdict", "ID"], rows);
     }
     text
 }

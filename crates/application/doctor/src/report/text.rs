@@ -53,8 +53,8 @@ fn write_not_checked(text: &mut String, checks: &[Finding]) -> std::fmt::Result 
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for check in checks.iter().filter(|check| check.status == Status::Skipped) {
         match reasons.iter_mut().find(|(reason, _)| *reason == check.what) {
-            Some((_, subjects)) => subjects.push(check.subject.0),
-            None => reasons.push((&check.what, vec![check.subject.0])),
+            Some((_, subjects)) => subjects.push(check.name),
+            None => reasons.push((&check.what, vec![check.name])),
         }
     }
     let name = Status::Skipped.verdict();
@@ -72,7 +72,7 @@ fn write_findings(
     findings: &[Finding],
     name: fn(Status) -> &'static str,
 ) -> std::fmt::Result {
-    for group in findings.chunk_by(|a, b| a.subject == b.subject) {
+    for group in findings.chunk_by(|a, b| a.name == b.name) {
         let mut counts = BTreeMap::new();
         for finding in group {
             let count: &mut usize = counts.entry(finding.status).or_default();
@@ -83,7 +83,7 @@ fn write_findings(
         }
         for (status, count) in counts {
             if let Some(rest) = more(count, SIMILAR) {
-                write_line(text, name(status), style(status), group[0].subject.0, &rest)?;
+                write_line(text, name(status), style(status), group[0].name, &rest)?;
             }
         }
     }
@@ -97,7 +97,7 @@ fn write_finding(
     name: fn(Status) -> &'static str,
 ) -> std::fmt::Result {
     let status = finding.status;
-    let subject = finding.subject.0;
+    let subject = finding.name;
     let sentence = finding.sentence();
     write_line(text, name(status), style(status), subject, &printable_line(&sentence))?;
     if !finding.measurements.is_empty() {
@@ -145,15 +145,15 @@ const fn style(status: Status) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Subject;
+    use crate::finding::{FindingId, Subject};
 
     #[test]
     fn every_status_has_its_color_and_its_count() {
         let checks = vec![
-            Subject::WINDOWS.ok("a"),
-            Subject::DEVICE.failed("b", "c").of("d"),
-            Subject::HCS.warning("e", "f"),
-            Subject::NVML.skipped("g"),
+            Subject::Windows.ok("a"),
+            FindingId::ProblemCode.failed("b", "c").of("d"),
+            FindingId::HcsSchemaTooOld.warning("e", "f"),
+            Subject::Nvml.skipped("g"),
         ];
         let text = text(&Report { checks, ..Report::default() });
         for line in [
@@ -171,12 +171,12 @@ mod tests {
     fn of_many_similar_findings_only_the_first_are_shown() {
         let mut checks = Vec::new();
         for n in 0..10_000 {
-            checks.push(Subject::DEVICE.ok("fine").of(format!("gpu {n}")));
+            checks.push(Subject::Device.ok("fine").of(format!("gpu {n}")));
             if n % 400 == 0 {
-                checks.push(Subject::DEVICE.failed("broken", "fix").of(format!("gpu {n}")));
+                checks.push(FindingId::ProblemCode.failed("broken", "fix").of(format!("gpu {n}")));
             }
         }
-        checks.push(Subject::NVML.ok("last").detail((0..51).map(|n| format!("detail {n}"))));
+        checks.push(Subject::Nvml.ok("last").detail((0..51).map(|n| format!("detail {n}"))));
         let text = text(&Report { checks, ..Report::default() });
         for line in [
             "  device             gpu 19: fine\n",

@@ -98,8 +98,7 @@
 //! and key. A key without a value counts as left out, and scalars may be in quotes. What a live
 //! host skips with a reason is valid in an inventory too: it is skipped with the same reason.
 
-// `docs/reference/inventory.md` has the text above. `UPDATE_REFERENCE=1 cargo test -p config`
-// writes it.
+// `cargo xtask update` writes the text above to `docs/reference/inventory.md`.
 
 mod error;
 mod format;

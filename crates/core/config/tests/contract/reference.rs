@@ -9,7 +9,8 @@ use devices::DriverModel;
 use crate::environment::{SECTIONS, configured, every_key, keys};
 
 const REFERENCE: &str = include_str!("../../../../../docs/configuration.md");
-const BEGIN: &str = "<!-- generated from crates/core/config/src/settings.rs: UPDATE_REFERENCE=1 cargo test -p config -->\n";
+const BEGIN: &str =
+    "<!-- generated from crates/core/config/src/settings.rs by cargo xtask update -->\n";
 
 /// The cells of the table whose first column is headed `head`.
 fn table(head: &str) -> Vec<Vec<&'static str>> {

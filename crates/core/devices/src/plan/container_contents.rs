@@ -20,7 +20,7 @@ pub struct ContainerContents {
 }
 
 /// Something that an administrator should know about an allocation.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, strum::EnumCount)]
 pub enum PlanWarning {
     /// Several devices: the container can use every device of the host.
     #[error(

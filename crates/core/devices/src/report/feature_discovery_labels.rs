@@ -1,34 +1,61 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use crate::{DriverVersion, Vendor};
+use crate::DriverVersion;
 
-use super::label_value::{Labels, label_value};
-use super::model::{Model, models};
-use super::node_report::NodeReport;
+use super::labels::Label;
+use super::model::Model;
 
 /// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before
 /// these brands. Drivers for Windows never omit it.
 const BRANDS_WITHOUT_VENDOR: [&str; 3] = ["Tesla-", "Quadro-", "GRID-"];
 
-/// The labels of a node; none without NVIDIA devices.
-pub(crate) fn labels(report: &NodeReport) -> Labels {
-    let models = models(report, |device| device.vendor() == Vendor::Nvidia);
-    let Some(model) = models.first() else { return Labels::new() };
-    let count: usize = models.iter().map(|model| model.count).sum();
-    let mut labels: Vec<(&str, Option<String>)> = vec![
-        ("nvidia.com/gpu.count", Some(count.to_string())),
-        ("nvidia.com/gpu.product", label_value(&product(model))),
-        ("nvidia.com/gpu.memory", model.memory_mib.map(|mib| mib.to_string())),
-        ("nvidia.com/gpu.replicas", Some(model.replicas.to_string())),
-        ("nvidia.com/gpu.sharing-strategy", Some(model.sharing_strategy().to_owned())),
-    ];
-    if let Some((major, minor)) = model.driver_version.map(nvidia_version) {
-        labels.push(("nvidia.com/cuda.driver-version.full", Some(format!("{major}.{minor:02}"))));
-        labels.push(("nvidia.com/cuda.driver-version.major", Some(major.to_string())));
-        labels.push(("nvidia.com/cuda.driver-version.minor", Some(format!("{minor:02}"))));
-    }
-    labels.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
+/// The labels of NVIDIA devices, in the order of the documentation. A node without such devices has
+/// none of them.
+pub const FEATURE_DISCOVERY_LABELS: &[Label] = &[
+    Label {
+        name: "nvidia.com/gpu.count",
+        meaning: "number of advertised NVIDIA devices",
+        value: |node| node.model.map(|_| node.count.to_string()),
+    },
+    Label {
+        name: "nvidia.com/gpu.product",
+        meaning: "name of the model [as on Linux nodes](nvidia.md#labels), with `-SHARED` for shared devices unless the resource name ends with `.shared`",
+        value: |node| node.model.map(product),
+    },
+    Label {
+        name: "nvidia.com/gpu.memory",
+        meaning: "as `directx.microsoft.com/memory`",
+        value: |node| Some(node.model?.memory_mib?.to_string()),
+    },
+    Label {
+        name: "nvidia.com/gpu.replicas",
+        meaning: "as `directx.microsoft.com/replicas`",
+        value: |node| Some(node.model?.replicas.to_string()),
+    },
+    Label {
+        name: "nvidia.com/gpu.sharing-strategy",
+        meaning: "as `directx.microsoft.com/sharing-strategy`",
+        value: |node| Some(node.model?.sharing_strategy().to_owned()),
+    },
+    Label {
+        name: "nvidia.com/cuda.driver-version.full",
+        meaning: "NVIDIA's version of the driver: the last five digits of `directx.microsoft.com/driver-version`",
+        value: |node| {
+            let (major, minor) = nvidia_version(node.model?.driver_version?);
+            Some(format!("{major}.{minor:02}"))
+        },
+    },
+    Label {
+        name: "nvidia.com/cuda.driver-version.major",
+        meaning: "its part before the dot",
+        value: |node| Some(nvidia_version(node.model?.driver_version?).0.to_string()),
+    },
+    Label {
+        name: "nvidia.com/cuda.driver-version.minor",
+        meaning: "its part after the dot",
+        value: |node| Some(format!("{:02}", nvidia_version(node.model?.driver_version?).1)),
+    },
+];
 
 /// The name of the model as on a Linux node. As in GPU Feature Discovery, the product says that its
 /// devices are shared, unless the name of the resource does.

@@ -91,7 +91,7 @@ pub struct Replica {
 }
 
 /// Why a device ID from the kubelet cannot be allocated.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, strum::EnumCount)]
 pub enum ReplicaError {
     /// The text is not an ID of a replica.
     #[error(

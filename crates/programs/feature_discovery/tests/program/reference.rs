@@ -17,7 +17,10 @@ fn the_program_has_examples_a_version_and_completions() {
     assert!(status == Some(0) && help.contains("\nExamples:\n"), "{help}");
     let (_, version, _) = run(&["--version"]);
     assert!(version.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")), "{version}");
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+    let command = feature_discovery::command();
+    let option = command.get_arguments().find(|argument| argument.get_id() == "completions");
+    for shell in option.unwrap().get_possible_values() {
+        let shell = shell.get_name();
         let (status, script, error) = run(&["--completions", shell]);
         assert_eq!((status, error.as_str()), (Some(0), ""), "{shell}");
         assert!(script.contains("gfd-labels"), "{shell}");

@@ -1,9 +1,12 @@
 //! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
 
+use std::collections::HashSet;
+
 use devices::{
     DeviceClass, DriverModel, LauncherProblem, NotAdvertisedReason, PlanError, PlanWarning, PnpId,
     ReplicaError, UnhealthyReason,
 };
+use strum::EnumCount as _;
 
 const PAGE: &str = concat!(
     include_str!("../../../../../docs/troubleshooting.md"),
@@ -32,46 +35,52 @@ fn the_comparison_can_fail() {
     assert!(is_explained("invalid allocation size 77"));
 }
 
+/// How many variants of an enum the values have.
+fn variants<'a, T: 'a>(values: impl IntoIterator<Item = &'a T>) -> usize {
+    values.into_iter().map(std::mem::discriminant).collect::<HashSet<_>>().len()
+}
+
 #[test]
 fn every_refusal_of_an_allocation_is_explained() {
-    // Where a message names a device, the pages have dots.
+    // Where a message names a device or a resource, the pages have dots.
     let id = || "…".to_owned();
     let device = || PnpId::new("…");
-    for refusal in [
+    let resource = || "a/b".parse().unwrap();
+    let problem = LauncherProblem { file: id(), why: "does not exist" };
+    let no_class = |requested| PlanError::NoDeviceClass {
+        requested,
+        model: DriverModel::Mcdm,
+        devices: vec![device()],
+    };
+    let refusals = [
         PlanError::NoReplicas,
         PlanError::Replica(ReplicaError::Malformed(id())),
-        PlanError::Replica(ReplicaError::UnknownDevice(id(), "…".to_owned())),
+        PlanError::Replica(ReplicaError::UnknownDevice(id(), id())),
         PlanError::Replica(ReplicaError::BeyondReplicas(id(), 4)),
         PlanError::Replica(ReplicaError::Unhealthy(id(), UnhealthyReason::Removed)),
+        PlanError::SharedRequest { requested: 2, resource: resource() },
         PlanError::NoLocationPath(device()),
-    ] {
-        let first = refusal.to_string();
-        let first = first.split(" (expected").next().unwrap();
-        assert!(is_explained(first), "{first}");
+        PlanError::NoLauncher { problem, resource: resource() },
+        PlanError::SeveralDevices(vec![device()]),
+        PlanError::DifferentClasses(vec![device()]),
+        no_class(1),
+        no_class(2),
+    ];
+    assert_eq!(variants(&refusals), PlanError::COUNT);
+    let of_replicas = refusals.iter().filter_map(|refusal| match refusal {
+        PlanError::Replica(error) => Some(error),
+        _ => None,
+    });
+    assert_eq!(variants(of_replicas), ReplicaError::COUNT);
+    for refusal in refusals {
+        let text = refusal.to_string().replace("a/b", "…").replace("… does not exist", "…");
+        assert!(is_explained(text.split(" (expected").next().unwrap()), "{text}");
     }
     for reason in UnhealthyReason::every() {
         let text = reason.to_string();
         // The page has dots for the source of a cordon.
         let start = text.split(" by ").next().unwrap();
         assert!(is_explained(start), "{text}");
-    }
-    let problem = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
-    let refusal = PlanError::NoLauncher { problem, resource: "a/b".parse().unwrap() };
-    let text = refusal.to_string().replace("… does not exist", "…").replace("a/b", "…");
-    assert!(is_explained(&text), "{text}");
-    let no_class = |requested| PlanError::NoDeviceClass {
-        requested,
-        model: DriverModel::Mcdm,
-        devices: vec![device()],
-    };
-    for several in [
-        PlanError::SeveralDevices(vec![device()]),
-        PlanError::DifferentClasses(vec![device()]),
-        no_class(1),
-        no_class(2),
-    ] {
-        let text = several.to_string();
-        assert!(is_explained(&text), "{text}");
     }
 }
 
@@ -80,12 +89,16 @@ fn every_warning_of_an_allocation_is_explained() {
     let class = DeviceClass::DISPLAY_ADAPTER;
     let launcher = |file: &str, why| LauncherProblem { file: file.to_owned(), why };
     let not_provided = launcher("directx-visible.exe", "is not provided on this node");
-    for warning in [
+    let warnings = [
         PlanWarning::SeveralDevices { count: 2, class },
         PlanWarning::NoLocationPathSupport(class),
+        PlanWarning::ReplicasOfSameDevice { replicas: 2, device: PnpId::new("…") },
+        PlanWarning::MissingFolder("…"),
         PlanWarning::NoLauncher(not_provided),
         PlanWarning::NoLauncher(launcher("…", "does not exist")),
-    ] {
+    ];
+    assert_eq!(variants(&warnings), PlanWarning::COUNT);
+    for warning in warnings {
         let text = warning.to_string();
         let start = text.split(" (HCS schema").next().unwrap();
         assert!(is_explained(start), "{text}");

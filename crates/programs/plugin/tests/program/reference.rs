@@ -1,17 +1,24 @@
 //! Help, versions and completions of the programs, and their pages in `docs/reference`.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::ValueEnum as _;
+use clap_complete::Shell;
 use serde_json::Value;
 
 use crate::harness::{inventories, outcome, recorded};
 
-const PROGRAMS: [&str; 3] = [
-    env!("CARGO_BIN_EXE_directx-device-plugin"),
-    env!("CARGO_BIN_EXE_device-plugin-wddm"),
-    env!("CARGO_BIN_EXE_device-plugin-mcdm"),
-];
+const PLUGIN: &str = env!("CARGO_BIN_EXE_directx-device-plugin");
+
+/// The path of each program, which cargo builds beside the plugin, and its definition.
+fn programs() -> [(PathBuf, clap::Command); 3] {
+    plugin::programs().map(|command| {
+        let file = format!("{}{}", command.get_name(), std::env::consts::EXE_SUFFIX);
+        (Path::new(PLUGIN).with_file_name(file), command)
+    })
+}
 
 const ONE_MODEL_HEAD: &str = "\
 # device-plugin-wddm and device-plugin-mcdm
@@ -104,7 +111,7 @@ fn the_page_about_json_describes_what_the_commands_print() {
         let mut documents = Vec::new();
         for arguments in runs {
             for name in inventories() {
-                let mut program = Command::new(PROGRAMS[0]);
+                let mut program = Command::new(PLUGIN);
                 program.args([command, "--output", "json", "--inventory"]).arg(recorded(&name));
                 let (_, out, err) = outcome(&program.args(*arguments).output().unwrap());
                 let document = serde_json::from_str(&out);
@@ -115,7 +122,7 @@ fn the_page_about_json_describes_what_the_commands_print() {
     }
 }
 
-fn stdout(program: &str, arguments: &[&str]) -> String {
+fn stdout(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let (status, out, err) = outcome(&output);
     assert_eq!((status, err.as_str()), (Some(0), ""), "{arguments:?}");
@@ -124,25 +131,25 @@ fn stdout(program: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn every_program_has_examples_and_a_version() {
-    for program in PROGRAMS {
-        let help = stdout(program, &["--help"]);
+    for (program, _) in programs() {
+        let help = stdout(&program, &["--help"]);
         assert!(help.contains("\nExamples:\n"), "{help}");
         // No terminal, no colors.
         assert!(!help.contains('\u{1b}'), "{help}");
-        let version = stdout(program, &["--version"]);
+        let version = stdout(&program, &["--version"]);
         assert!(version.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")), "{version}");
     }
 }
 
 #[test]
-fn every_program_completes_its_options() {
-    for (program, arguments) in PROGRAMS.into_iter().zip([
-        &["completions", "bash"][..],
-        &["--completions", "powershell"],
-        &["--completions", "zsh"],
-    ]) {
-        let script = stdout(program, arguments);
-        assert!(script.contains("--device-plugin-dir"), "{arguments:?}");
+fn every_program_completes_its_options_in_every_shell() {
+    for (program, command) in programs() {
+        let has_subcommand = command.find_subcommand("completions").is_some();
+        let word = if has_subcommand { "completions" } else { "--completions" };
+        for shell in Shell::value_variants() {
+            let script = stdout(&program, &[word, &shell.to_string()]);
+            assert!(script.contains("device-plugin-dir"), "{shell}: {script}");
+        }
     }
 }
 
@@ -163,7 +170,7 @@ fn bash_completes_commands_options_and_values() {
         (&["service", "un"], "uninstall\n"),
     ] {
         let mut bash = Command::new("bash");
-        bash.args(["-c", complete, PROGRAMS[0], "directx-device-plugin"]).args(words);
+        bash.args(["-c", complete, PLUGIN, "directx-device-plugin"]).args(words);
         let (_, out, err) = outcome(&bash.output().unwrap());
         assert_eq!((out.as_str(), err.as_str()), (expected, ""), "{words:?}");
     }

@@ -1,49 +1,92 @@
 //! The labels and conditions of a node that `simulate` shows.
 
-use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+use serde_json::Value;
 
 use crate::harness::{Simulation, outcome, program, recorded};
 
 const T4: &str = "aws-t4-two.yaml";
-
-/// The labels of the host [`T4`].
-fn labels_of_t4() -> Value {
-    json!({
-        "directx.microsoft.com/count": "2",
-        "directx.microsoft.com/count.NVIDIA-Tesla-T4": "2",
-        "directx.microsoft.com/driver-model": "wddm",
-        "directx.microsoft.com/memory": "15360",
-        "directx.microsoft.com/product": "NVIDIA-Tesla-T4",
-        "directx.microsoft.com/replicas": "1",
-        "directx.microsoft.com/sharing-strategy": "none",
-        "directx.microsoft.com/vendor": "nvidia",
-        "directx.microsoft.com/windows-build": "10.0.20348.1547",
-    })
-}
+/// The keys of a condition.
+const CONDITION: [&str; 4] = ["type", "status", "reason", "message"];
 
 /// The conditions of a document, each with status, reason and message.
 fn conditions(document: &Value) -> Vec<String> {
     let text = |condition: &Value, key: &str| condition[key].as_str().unwrap().to_owned();
     let conditions = document["conditions"].as_array().unwrap().iter();
-    conditions
-        .map(|condition| {
-            ["type", "status", "reason", "message"].map(|key| text(condition, key)).join(" ")
+    conditions.map(|condition| CONDITION.map(|key| text(condition, key)).join(" ")).collect()
+}
+
+/// The rows as kubectl prints a table.
+fn table<const N: usize>(rows: &[[&str; N]]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from(" ");
+        for (column, cell) in row.iter().enumerate() {
+            let width = rows.iter().map(|row| row[column].len()).max().unwrap();
+            write!(line, " {cell:width$} ").unwrap();
+        }
+        writeln!(text, "{}", line.trim_end()).unwrap();
+    }
+    text
+}
+
+/// What `kubectl describe node` shows of the simulated node, as far as this project writes it.
+fn described(document: &Value) -> String {
+    let labels = document["labels"].as_object().unwrap().iter();
+    let labels: Vec<String> =
+        labels.map(|(name, value)| format!("{name}={}\n", value.as_str().unwrap())).collect();
+    let labels = labels.join(&" ".repeat(20));
+    let mut conditions =
+        vec![["Type", "Status", "Reason", "Message"], ["----", "------", "------", "-------"]];
+    for condition in document["conditions"].as_array().unwrap() {
+        conditions.push(CONDITION.map(|key| condition[key].as_str().unwrap()));
+    }
+    let resources = || document["resources"].as_array().unwrap().iter();
+    let numbers = |key: &str| -> String {
+        let rows: Vec<_> = resources()
+            .map(|r| [format!("{}:", r["name"].as_str().unwrap()), r[key].to_string()])
+            .collect();
+        table(&rows.iter().map(|row| row.each_ref().map(String::as_str)).collect::<Vec<_>>())
+    };
+    let mut allocated =
+        vec![["Resource", "Requests", "Limits"], ["--------", "--------", "------"]];
+    let requests: Vec<(&str, String)> = resources()
+        .map(|resource| {
+            let pods = document["pods"].as_array().unwrap().iter();
+            let pods = pods.filter(|pod| pod["resource"] == resource["name"]);
+            let requests: u64 = pods.map(|pod| pod["count"].as_u64().unwrap()).sum();
+            (resource["name"].as_str().unwrap(), requests.to_string())
         })
-        .collect()
+        .collect();
+    // Requests and limits of extended resources are equal.
+    allocated.extend(requests.iter().map(|(name, number)| [*name, number, number]));
+    format!(
+        "Labels:             {labels}Conditions:\n{}Capacity:\n{}Allocatable:\n{}Allocated \
+         resources:\n{}",
+        table(&conditions),
+        numbers("capacity"),
+        numbers("allocatable"),
+        table(&allocated),
+    )
 }
 
 #[test]
-fn a_node_has_the_labels_of_its_devices_and_those_of_nvidia_on_request() {
-    let document = Simulation { host: T4, ..Default::default() }.run();
-    assert_eq!(document["labels"], labels_of_t4());
-    assert_eq!(
-        conditions(&document),
-        [
-            "DirectXDevicesHealthy True AllHealthy 2 of 2 devices are healthy",
-            "DirectXDevicesReady True DevicesReady pods can use directx.microsoft.com/display",
-        ]
-    );
+fn the_guide_shows_a_node_as_it_is_simulated() {
+    let flags = &["--pod", "one=directx.microsoft.com/display:1"];
+    let document = Simulation { host: T4, flags, ..Default::default() }.run();
+    let begin = "<!-- generated from the output of simulate by cargo xtask update -->\n";
+    let example = format!("```text\n{}```\n", described(&document));
+    doc_pages::assert_part("installation.md", begin, &example);
+}
 
+/// The labels of the host [`T4`].
+fn labels_of_t4() -> Value {
+    Simulation { host: T4, ..Default::default() }.run()["labels"].take()
+}
+
+#[test]
+fn a_node_has_the_labels_of_nvidia_on_request() {
     let flags = &["--gfd-labels"];
     let mut document = Simulation { host: T4, flags, ..Default::default() }.run();
     let labels = document["labels"].as_object_mut().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::fixtures::{MadeUp, inventories, inventory};
 use crate::outcome::{GEN_DEVICE_MOUNTS, Outcome, program};
+use crate::reference::values;
 
 fn mounts(arguments: &[&str]) -> Outcome {
     Outcome::of(&mut program(GEN_DEVICE_MOUNTS, arguments))
@@ -18,8 +19,10 @@ const LINUX: &str = "made-up-wsl2-laptop";
 
 #[test]
 fn every_front_end_gets_flags_for_every_inventory_of_windows() {
+    let [program, ..] = tools::programs();
+    let frontends = values(&program, "frontend");
     for (name, path) in inventories() {
-        for frontend in ["ctr", "nerdctl", "docker", "crictl"] {
+        for frontend in &frontends {
             let outcome = on(&path, &["--all", "--verbose", "--frontend", frontend]);
             let expected = if name == LINUX { 2 } else { 0 };
             assert_eq!(outcome.code, Some(expected), "{name}: {outcome}");

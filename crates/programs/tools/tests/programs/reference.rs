@@ -2,11 +2,21 @@
 
 use std::path::Path;
 
-use crate::outcome::{
-    GEN_DEVICE_MOUNTS, Outcome, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY, program,
-};
+use crate::outcome::{GEN_DEVICE_MOUNTS, Outcome, program};
 
-const PROGRAMS: [&str; 3] = [GEN_DEVICE_MOUNTS, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY];
+/// The path of each program, which cargo builds in one folder, and its definition.
+fn programs() -> [(String, clap::Command); 3] {
+    tools::programs().map(|command| {
+        let file = format!("{}{}", command.get_name(), std::env::consts::EXE_SUFFIX);
+        (Path::new(GEN_DEVICE_MOUNTS).with_file_name(file).display().to_string(), command)
+    })
+}
+
+/// The values of an option.
+pub(crate) fn values(command: &clap::Command, option: &str) -> Vec<String> {
+    let option = command.get_arguments().find(|argument| argument.get_id() == option).unwrap();
+    option.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+}
 
 #[test]
 fn the_reference_pages_are_up_to_date() {
@@ -18,22 +28,22 @@ fn the_reference_pages_are_up_to_date() {
 
 #[test]
 fn every_program_has_examples_and_a_version() {
-    for path in PROGRAMS {
-        let help = Outcome::of(&mut program(path, &["--help"]));
+    for (path, _) in programs() {
+        let help = Outcome::of(&mut program(&path, &["--help"]));
         assert_eq!(help.code, Some(0), "{help}");
         assert!(help.stdout.contains("\nExamples:\n"), "{help}");
         // No colors without a terminal.
         assert!(!help.stdout.contains('\u{1b}'), "{help}");
-        let version = Outcome::of(&mut program(path, &["--version"]));
+        let version = Outcome::of(&mut program(&path, &["--version"]));
         assert!(version.stdout.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")));
     }
 }
 
 #[test]
 fn every_program_has_completions_for_every_shell() {
-    for path in PROGRAMS {
-        for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-            let outcome = Outcome::of(&mut program(path, &["--completions", shell]));
+    for (path, command) in programs() {
+        for shell in values(&command, "completions") {
+            let outcome = Outcome::of(&mut program(&path, &["--completions", &shell]));
             assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{shell}");
             assert!(outcome.stdout.contains("inventory"), "{shell}");
         }
@@ -42,9 +52,9 @@ fn every_program_has_completions_for_every_shell() {
 
 #[test]
 fn wrong_usage_exits_2_and_prints_nothing_to_standard_output() {
-    for path in PROGRAMS {
+    for (path, _) in programs() {
         for words in [&["--no-such-option"][..], &["--completions", "tcsh"]] {
-            let outcome = Outcome::of(&mut program(path, words));
+            let outcome = Outcome::of(&mut program(&path, words));
             assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::SUBJECT;
 use crate::finding::{Finding, Status, number_of};
+use crate::request::Step;
 
 /// What `directx-device-plugin devices --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub(super) fn judge(
         0 => (Status::Failed, "not "),
         _ => (Status::Failed, "not all "),
     };
-    let finding = SUBJECT.finding(status, format!("{sight}; {which} {not}among them"));
+    let finding = Step::Container.finding(status, format!("{sight}; {which} {not}among them"));
     Some(finding.measured([("allocated", allocated.len().into()), ("seen", seen.len().into())]))
 }
 

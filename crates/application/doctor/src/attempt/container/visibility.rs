@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::SUBJECT;
 use crate::finding::Finding;
+use crate::request::Step;
 
 /// What `directx-visible --check --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
     .map(|(key, verdict)| (key, apis.iter().filter(|row| row.verdict == verdict).count().into()));
     if is_as_allocated {
         let what = "directx-visible shows exactly the allocated devices";
-        return Some(SUBJECT.ok(what).measured(counts));
+        return Some(Step::Container.ok(what).measured(counts));
     }
     let different = apis
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
     let what = "directx-visible does not show exactly the allocated devices";
     let hint =
         concat!("the table of APIs says what is known: ", env!("PAGES"), "docs/visibility.md");
-    Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
+    Some(Step::Container.failed(what, hint).measured(counts).detail(different))
 }
 
 #[cfg(test)]
