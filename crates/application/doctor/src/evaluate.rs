@@ -3,6 +3,7 @@
 mod causes;
 mod hardware;
 mod host;
+mod license;
 mod plugin;
 mod resources;
 mod runtime_files;
@@ -50,6 +51,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));
         checks.push(hardware::nvml(&devices, &facts.snapshot));
+        checks.push(license::license(&devices, &facts.snapshot));
     }
     checks
 }

@@ -69,6 +69,8 @@ impl Subject {
     pub(crate) const VISIBILITY: Subject = Subject("visibility");
     /// NVIDIA's management library.
     pub(crate) const NVML: Subject = Subject("nvml");
+    /// The license that NVIDIA's driver needs for some devices.
+    pub(crate) const LICENSE: Subject = Subject("license");
 
     pub(crate) fn finding(self, status: Status, what: impl Into<String>) -> Finding {
         Finding {

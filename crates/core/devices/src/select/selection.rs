@@ -286,11 +286,8 @@ pub(crate) fn select<T, R: Into<Rejection>>(
     let mut skipped = Vec::new();
     let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
-        let device = identify(adapter, &mut seen, &snapshot.host).map(|device| Device {
-            cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
-            vendor_index: vendor_index(adapter, snapshot),
-            ..device
-        });
+        let device = identify(adapter, &mut seen, &snapshot.host)
+            .map(|device| Device { vendor_index: vendor_index(adapter, snapshot), ..device });
         let result = match device {
             Ok(device) => accept(device).map_err(Into::into),
             Err(reason) => Err(Rejection::from(reason)),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use devices::{
     Adapter, AllocationPolicy, Attribute, Catalog, ContainerPolicy, CopyToVmValue, DeviceClass,
     DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion, HardwareId, HostFacts,
-    HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, PlanWarning, PnpDevice, PnpId, Policy,
-    ResourceDevices, ResourceRule, SharedRequests, Sharing, StoreFiles,
+    HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, NvidiaFacts, PlanWarning, PnpDevice,
+    PnpId, Policy, ResourceDevices, ResourceRule, SharedRequests, Sharing, StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
@@ -35,6 +35,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         driver_description: format!("GPU {n}"),
         driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
         dedicated_memory_mib: Some(15360),
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(r"PCI\VEN_{vendor:04X}\{n}&0")),
             description: format!("GPU {n}"),
