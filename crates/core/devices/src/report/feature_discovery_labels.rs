@@ -1,6 +1,6 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use crate::{DriverVersion, Vendor};
+use crate::{ComputeCapability, DriverVersion, Vendor};
 
 use super::label_value::{Labels, label_value};
 use super::model::{Model, models};
@@ -22,6 +22,11 @@ pub(crate) fn labels(report: &NodeReport) -> Labels {
         ("nvidia.com/gpu.replicas", Some(model.replicas.to_string())),
         ("nvidia.com/gpu.sharing-strategy", Some(model.sharing_strategy().to_owned())),
     ];
+    if let Some(capability) = model.compute_capability {
+        labels.push(("nvidia.com/gpu.family", Some(family(capability).to_owned())));
+        labels.push(("nvidia.com/gpu.compute.major", Some(capability.major.to_string())));
+        labels.push(("nvidia.com/gpu.compute.minor", Some(capability.minor.to_string())));
+    }
     if let Some((major, minor)) = model.driver_version.map(nvidia_version) {
         labels.push(("nvidia.com/cuda.driver-version.full", Some(format!("{major}.{minor:02}"))));
         labels.push(("nvidia.com/cuda.driver-version.major", Some(major.to_string())));
@@ -41,6 +46,24 @@ fn product(model: &Model) -> String {
     let is_marked = model.replicas.get() > 1 && !model.is_renamed;
     // A value has at most 63 characters, and the mark has 7 of them.
     if is_marked { format!("{}-SHARED", name.get(..56).unwrap_or(name)) } else { name.to_owned() }
+}
+
+/// The architecture, as GPU Feature Discovery names it (`getArchFamily` in its `resource.go`).
+fn family(capability: ComputeCapability) -> &'static str {
+    match (capability.major, capability.minor) {
+        (1, _) => "tesla",
+        (2, _) => "fermi",
+        (3, _) => "kepler",
+        (5, _) => "maxwell",
+        (6, _) => "pascal",
+        (7, 0..=4) => "volta",
+        (7, _) => "turing",
+        (8, 0..=8) => "ampere",
+        (8, _) => "ada-lovelace",
+        (9, _) => "hopper",
+        (10 | 12, _) => "blackwell",
+        _ => "undefined",
+    }
 }
 
 /// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.
