@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
-    DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice,
-    PnpId, StoreFiles,
+    DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NvidiaFacts,
+    PnpDevice, PnpId, StoreFiles,
 };
 use tempfile::TempDir;
 
@@ -121,6 +121,7 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
         driver_description: "AMD Radeon Pro V620".to_owned(),
         driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),
         dedicated_memory_mib: Some(30_720),
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(
                 r"PCI\VEN_1002&DEV_73A1&SUBSYS_0E351002&REV_00\6&2E1D7C5A&0&000000{n:02X}"

@@ -9,7 +9,7 @@
 //! through the `windows` crate, read from it what is in the inventory.
 //!
 //! The library also implements `HcsGetServiceProperties` of `vmcompute.dll`, which Wine
-//! lacks, so that a copy of it can replace that library.
+//! lacks, and functions of `nvml.dll`, so that a copy of it can replace each of these libraries.
 //!
 //! # Environment variables
 //!
@@ -23,6 +23,7 @@
 //!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
+//! * `DXCORE_DOUBLE_NVML_HANGS`: if it is set, NVIDIA's management library never answers.
 
 #![cfg(windows)]
 #![allow(
@@ -39,6 +40,7 @@ mod interface;
 mod list;
 mod modes;
 mod notify;
+mod nvml;
 mod property;
 mod schemas;
 mod services;

@@ -11,7 +11,7 @@ use arbitrary::{Result, Unstructured};
 use devices::{
     Adapter, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue, Device,
     DeviceSet, DriverModel, DriverStore, HardwareId, HostBuild, HostFacts, HostSnapshot,
-    LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, Plan, PnpDevice, PnpId,
+    LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, NvidiaFacts, Plan, PnpDevice, PnpId,
     ResourceDevices, StoreFiles, Wow64, launcher_root, plan, preferred_allocation,
 };
 
@@ -187,6 +187,7 @@ fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
         driver_description: text(u)?,
         driver_version: None,
         dedicated_memory_mib: u.arbitrary()?,
+        nvidia: NvidiaFacts::default(),
         pnp: if u.ratio(9, 10)? { Some(pnp(u)?) } else { None },
         driver_store: if u.ratio(9, 10)? { Some(store(u)?) } else { None },
     })

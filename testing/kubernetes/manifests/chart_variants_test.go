@@ -160,7 +160,7 @@ var variants = []struct {
 				names = append(names, rule.(map[string]any)["alert"].(string))
 			}
 			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXDeviceMissing DirectXResourceNotReady DirectXConfigurationRejected "+
-				"DirectXDriverOutdated DirectXDeviceReset DirectXPluginMissing DirectXFeatureDiscoveryStuck")
+				"DirectXDriverOutdated DirectXDeviceReset DirectXDeviceUnlicensed DirectXPluginMissing DirectXFeatureDiscoveryStuck")
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {
 				rule := rule.(map[string]any)

@@ -107,6 +107,14 @@ func TestAlerts(t *testing.T) {
 		{"a driver that is started again and a pod that ends", "DirectXDeviceReset", []string{
 			`directx_device_resets_total{` + first + `,pod="a"} 3x9 stale`, `directx_device_resets_total{` + first + `} _x10 0x40`},
 			12 * time.Minute, ""},
+		{"a device without a license", "DirectXDeviceUnlicensed", []string{
+			`directx_device_license_state{` + first + `} 0x15`, `directx_device_license_state{` + second + `} 1x15`},
+			11 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+		{"a device that gets its license after some minutes", "DirectXDeviceUnlicensed", []string{
+			`directx_device_license_state{` + first + `} 0x8 1x10`}, 15 * time.Minute, ""},
+		{"a device without a license whose pod ends", "DirectXDeviceUnlicensed", []string{
+			`directx_device_license_state{` + first + `,pod="a"} 0x5 stale`, `directx_device_license_state{` + first + `} _x6 0x10`},
+			11 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},

@@ -9,11 +9,12 @@ use windows::Win32::Devices::DeviceAndDriverInstallation::{
     SetupDiRegisterDeviceInfo, SetupDiRemoveDevice, SetupDiSetDevicePropertyW,
 };
 use windows::Win32::Devices::Properties::{
-    DEVPKEY_Device_DevNodeStatus, DEVPKEY_Device_DeviceDesc, DEVPKEY_Device_Driver,
-    DEVPKEY_Device_DriverDate, DEVPKEY_Device_IsPresent, DEVPKEY_Device_LocationPaths,
-    DEVPKEY_Device_Manufacturer, DEVPKEY_Device_Numa_Node, DEVPKEY_Device_ProblemCode,
-    DEVPROP_TYPE_BOOLEAN, DEVPROP_TYPE_FILETIME, DEVPROP_TYPE_STRING, DEVPROP_TYPE_STRING_LIST,
-    DEVPROP_TYPE_UINT32, DEVPROP_TYPE_UINT64, DEVPROPTYPE,
+    DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber, DEVPKEY_Device_DevNodeStatus,
+    DEVPKEY_Device_DeviceDesc, DEVPKEY_Device_Driver, DEVPKEY_Device_DriverDate,
+    DEVPKEY_Device_IsPresent, DEVPKEY_Device_LocationPaths, DEVPKEY_Device_Manufacturer,
+    DEVPKEY_Device_Numa_Node, DEVPKEY_Device_ProblemCode, DEVPROP_TYPE_BOOLEAN,
+    DEVPROP_TYPE_FILETIME, DEVPROP_TYPE_STRING, DEVPROP_TYPE_STRING_LIST, DEVPROP_TYPE_UINT32,
+    DEVPROP_TYPE_UINT64, DEVPROPTYPE,
 };
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::{GUID, HSTRING, PCWSTR};
@@ -43,6 +44,10 @@ pub(crate) fn create(luid: Option<Luid>, pnp: &PnpDevice) -> Result<()> {
         |key: &DEVPROPKEY, number: u32| device.set(key, DEVPROP_TYPE_UINT32, &number.to_le_bytes());
     match luid {
         Some(luid) => {
+            // `dxcore_double` reports the same address for the GPU.
+            let [bus, address, ..] = luid.0.to_le_bytes().map(u32::from);
+            number(&DEVPKEY_Device_BusNumber, bus)?;
+            number(&DEVPKEY_Device_Address, (address & 0x1F) << 16)?;
             device.set(&GPU_LUID, DEVPROP_TYPE_UINT64, &luid.0.to_le_bytes())?;
             number(&GPU_PHYSICAL_ADAPTER_INDEX, 0)?;
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(any(windows, test))]
+use devices::{Adapter, Vendor};
 use devices::{
     AdapterSource, AdapterWarning, HostSnapshot, Platform, StoreFiles, WarningEffect,
     dxg_driver_folder,
@@ -45,6 +47,38 @@ fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, HostError> {
     };
     Ok(snapshot)
 }
+
+/// Adds what NVML reports of the GPUs of this host. If it does not answer within 30 seconds, nothing
+/// is added, with a warning for each NVIDIA adapter.
+#[cfg(windows)]
+pub fn add_nvidia(snapshot: &mut HostSnapshot) {
+    let adapters = snapshot.adapters.clone();
+    let gpus = read_live(move |on_step| {
+        on_step("asking NVIDIA's management library".to_owned());
+        win32::nvml::gpus(&adapters)
+    });
+    match gpus {
+        Ok(gpus) => snapshot.add_nvidia(&gpus),
+        Err(error) => warn_of_nvml(snapshot, &devices::error_chain(&error)),
+    }
+}
+
+#[cfg(any(windows, test))]
+fn warn_of_nvml(snapshot: &mut HostSnapshot, error: &str) {
+    let is_nvidia = |adapter: &&Adapter| {
+        adapter.pnp.is_some() && Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia
+    };
+    let warnings = snapshot.adapters.iter().filter(is_nvidia).map(|adapter| AdapterWarning {
+        luid: adapter.luid,
+        text: format!("the license of its driver is not known: {error}"),
+        effect: WarningEffect::Incomplete,
+    });
+    snapshot.warnings.extend(warnings);
+}
+
+/// Adds nothing: NVML is asked only on Windows.
+#[cfg(not(windows))]
+pub fn add_nvidia(_snapshot: &mut HostSnapshot) {}
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
 pub fn read_inventory(path: &Path) -> Result<HostSnapshot, HostError> {
@@ -154,6 +188,24 @@ adapters:
         assert_eq!(on_disk(r"\\server\share"), (none, 2));
         assert!(snapshot.warnings[0].text.contains("missing"), "{:?}", snapshot.warnings);
         assert!(snapshot.warnings[1].text.contains("is not below"), "{:?}", snapshot.warnings);
+    }
+
+    #[test]
+    fn an_nvml_that_does_not_answer_is_a_warning_for_each_nvidia_device() {
+        let with_device = |vendor: &str| {
+            let device = format!("vendor: {vendor}, device: 1}}\n  pnp: {{id: 'PCI\\1'}}");
+            ONE_GPU.replace("vendor: 0x10DE, device: 0x1EB8}", &device)
+        };
+        for (text, expected) in [
+            (with_device("0x10DE"), &[7][..]),
+            (with_device("0x1002"), &[]),
+            (ONE_GPU.to_owned(), &[]),
+        ] {
+            let mut snapshot = config::inventory::parse("one-gpu.yaml", text).unwrap();
+            warn_of_nvml(&mut snapshot, "no answer");
+            let luids: Vec<i64> = snapshot.warnings.iter().map(|warning| warning.luid.0).collect();
+            assert_eq!(luids, expected);
+        }
     }
 
     #[test]

@@ -7,12 +7,12 @@ pub(crate) mod adapter_reader;
 mod background_query;
 pub(crate) mod container_processes;
 pub(crate) mod driver_resets;
-pub(crate) mod gpu_uuids;
 mod latest_answer;
+pub(crate) mod nvidia;
 pub(crate) mod telemetry;
 
 pub use access::HostAccess;
 pub(crate) use adapter_reader::Cause;
 pub use adapter_reader::{HostKind, OpenSource};
 pub use driver_resets::ReadResets;
-pub use gpu_uuids::{GpuUuids, ReadGpuUuids};
+pub use nvidia::{NvidiaGpus, ReadNvidia};

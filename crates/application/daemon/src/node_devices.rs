@@ -1,6 +1,6 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! It follows snapshots of the host, the UUIDs of NVIDIA devices, the devices that containers hold,
+//! It follows snapshots of the host, what NVML reports of GPUs, the devices that containers hold,
 //! those that the node's annotation takes out of service and changes of the configuration, each
 //! from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and
 //! of the resources with the encoded list of each.
@@ -17,7 +17,9 @@ use command_line::HostError;
 use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
-use devices::{Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, ResetHistory};
+use devices::{
+    Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, NvidiaFacts, ResetHistory,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -28,7 +30,7 @@ use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
 use crate::host::driver_resets::ResetReader;
-use crate::host::gpu_uuids::GpuUuidReader;
+use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
 use crate::logging::{self, RepeatedText, ReplacedDriver};
 use crate::node_devices::advertised_resource::AdvertisedResource;
@@ -50,9 +52,11 @@ const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
-    uuid_reader: GpuUuidReader,
+    nvidia_reader: NvidiaReader,
     reset_reader: ResetReader,
     resets: ResetHistory,
+    /// The last answer of the NVIDIA reader.
+    nvidia: NvidiaGpus,
     cordons: Option<watch::Receiver<Cordons>>,
     holders: DeviceHolders,
     launcher: NodeLauncher,
@@ -113,9 +117,10 @@ impl NodeDevices {
             published: PublishedDevices::pending_discovery(set, sources.activity),
             catalog,
             reads: sources.reads,
-            uuid_reader: sources.uuid_reader,
+            nvidia_reader: sources.nvidia_reader,
             reset_reader: sources.reset_reader,
             resets: ResetHistory::default(),
+            nvidia: NvidiaGpus::new(),
             cordons: sources.cordons,
             holders: sources.holders,
             launcher: sources.launcher,
@@ -186,10 +191,7 @@ impl NodeDevices {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
             }
-            uuids = self.uuid_reader.next() => {
-                self.snapshot.gpu_uuids = uuids;
-                self.advance();
-            }
+            gpus = self.nvidia_reader.next() => self.apply_nvidia(gpus),
             counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
                 if self.catalog.has_reset_limit() => self.apply_resets(&counters),
             cordoned = next_cordons(&mut self.cordons) => {
@@ -214,7 +216,7 @@ impl NodeDevices {
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
     fn apply_read(&mut self, read: Read) -> Result<(), DaemonError> {
-        let snapshot = match read.result {
+        let mut snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 self.published.metrics.discovery_failures.inc();
@@ -232,17 +234,17 @@ impl NodeDevices {
             &self.snapshot.devices_without_adapter,
             &snapshot.devices_without_adapter,
         );
+        self.nvidia_reader.request(&snapshot.adapters);
+        snapshot.add_nvidia(&self.nvidia);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that was not reported");
         }
-        self.uuid_reader.request(&snapshot.adapters);
-        let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         let resets = self.resets.at(self.now());
         let cordoned = match &mut self.cordons {
             Some(cordons) => cordons.borrow_and_update().clone(),
             None => Cordons::default(),
         };
-        self.snapshot = HostSnapshot { gpu_uuids, resets, cordoned, ..snapshot };
+        self.snapshot = HostSnapshot { resets, cordoned, ..snapshot };
         self.snapshot.host.launcher =
             self.launcher.update(&self.catalog, self.snapshot.host.platform);
         if self.published.pending().is_some() {
@@ -250,6 +252,18 @@ impl NodeDevices {
         }
         self.advance();
         Ok(())
+    }
+
+    /// Publishes the set with what NVML reports now.
+    fn apply_nvidia(&mut self, gpus: NvidiaGpus) {
+        if gpus != self.nvidia {
+            self.nvidia = gpus;
+            for adapter in &mut self.snapshot.adapters {
+                adapter.nvidia = NvidiaFacts::default();
+            }
+            self.snapshot.add_nvidia(&self.nvidia);
+            self.advance();
+        }
     }
 
     /// Publishes the set that follows from resets of drivers, and from the age of earlier ones.

@@ -108,6 +108,7 @@ fn this_machine() -> (HostSnapshot, Option<HostError>) {
         Err(error) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(error)),
     };
     command_line::list_store_files(&mut snapshot);
+    command_line::add_nvidia(&mut snapshot);
     #[cfg(windows)]
     {
         snapshot.node = node_software(&snapshot.host, &snapshot.adapters);

@@ -4,6 +4,7 @@ mod causes;
 mod containerd_releases;
 mod hardware;
 mod host;
+mod license;
 mod plugin;
 mod resources;
 mod runtime_files;
@@ -51,6 +52,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));
         checks.push(hardware::nvml(&devices, &facts.snapshot));
+        checks.push(license::license(&devices, &facts.snapshot));
     }
     checks
 }

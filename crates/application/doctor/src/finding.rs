@@ -109,6 +109,8 @@ subjects! {
     Visibility { OtherGpusVisible, LauncherMissing }
     /// NVIDIA's management library.
     Nvml { NvmlMissing, NvmlNotResponding, TccMode }
+    /// The license that NVIDIA's driver needs for some devices.
+    License { Unlicensed }
 }
 
 impl Subject {

@@ -1,6 +1,7 @@
 //! What the test of one API found. The process that tests an API sends it to its parent as JSON,
 //! and reports contain it.
 
+use devices::License;
 use serde::{Deserialize, Serialize};
 
 /// Why something failed, and how to fix it.
@@ -83,6 +84,8 @@ pub(crate) struct DeviceInfo {
     pub(crate) luid: Option<i64>,
     pub(crate) driver: Option<String>,
     pub(crate) memory_bytes: Option<u64>,
+    /// Whether NVIDIA's driver has the license that it needs, if it needs one.
+    pub(crate) license: Option<License>,
 }
 
 /// Whether a device is a GPU.

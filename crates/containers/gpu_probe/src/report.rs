@@ -170,6 +170,7 @@ fn device_line(device: &DeviceOutcome) -> String {
     parts.extend(info.luid.map(|luid| format!("LUID {luid}")));
     parts.extend(info.memory_bytes.map(|bytes| format!("{} MiB", bytes >> 20)));
     parts.extend(info.driver.as_ref().map(|driver| format!("driver {driver}")));
+    parts.extend(info.license.map(|license| license.to_string()));
     parts.extend(device.first_run_milliseconds.map(|time| format!("first run {time} ms")));
     printable(&parts.join(", ")).into_owned()
 }

@@ -200,6 +200,7 @@ mod tests {
                     driver_description: description.to_owned(),
                     driver_version: None,
                     dedicated_memory_mib: memory,
+                    nvidia: devices::NvidiaFacts::default(),
                     pnp: Some(PnpDevice {
                         id: PnpId::new("PCI"),
                         description: description.to_owned(),

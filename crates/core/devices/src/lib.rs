@@ -52,6 +52,7 @@ pub use read::host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};
 pub use read::node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
 };
+pub use read::nvidia::{ComputeCapability, License, LicenseState, NvidiaFacts, UtcTime};
 pub use read::replica_id::ReplicaId;
 pub use read::resets::{DeviceResets, MAX_RESET_MINUTES, ResetLimit};
 pub use read::source::{

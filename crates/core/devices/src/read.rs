@@ -7,6 +7,7 @@ pub(crate) mod driver_date;
 pub(crate) mod driver_store_folder;
 pub(crate) mod host;
 pub(crate) mod node_software;
+pub(crate) mod nvidia;
 pub(crate) mod replica_id;
 pub(crate) mod resets;
 pub(crate) mod source;

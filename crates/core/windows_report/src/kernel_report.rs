@@ -5,7 +5,9 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, PnpId};
+use devices::{
+    Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts, PnpId,
+};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;
@@ -74,6 +76,7 @@ impl KernelReport {
             driver_description: self.description.clone().unwrap_or_default(),
             driver_version: self.driver_version.map(DriverVersion),
             dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
+            nvidia: NvidiaFacts::default(),
             pnp: None,
             driver_store: None,
         }

@@ -7,6 +7,7 @@ mod cleanup;
 mod desired;
 mod event_queue;
 mod known_node;
+mod license_wait;
 mod monitoring;
 mod plugin_history;
 mod reconcile;

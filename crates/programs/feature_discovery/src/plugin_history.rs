@@ -2,12 +2,12 @@
 //!
 //! A daemon that ends is usually back within seconds, so nothing is forgotten at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use daemon::answering_daemons::{NodeListing, NodeState, ServedResource};
-use devices::report::ReportedResource;
-use devices::{PnpId, ResourceName};
+use devices::report::{NodeReport, ReportedResource};
+use devices::{ComputeCapability, PnpId, ResourceName};
 use tokio::time::Instant;
 
 /// How long the devices of a daemon that has ended are kept while another one reports. The kubelet
@@ -63,7 +63,8 @@ impl PluginHistory {
     }
 
     /// `since` is when a daemon has ended that listed something before.
-    fn listed(&mut self, now: NodeListing, since: Instant) {
+    fn listed(&mut self, mut now: NodeListing, since: Instant) {
+        self.keep_compute_capabilities(&mut now.node);
         let running: BTreeSet<u64> = now.served.values().map(|served| served.instance).collect();
         if let Some(before) = self.listing.take() {
             for resource in before.node.resources {
@@ -83,6 +84,22 @@ impl PluginHistory {
         }
         self.gone.retain(|_, gone| !gone.resource.devices.is_empty());
         self.listing = Some(now);
+    }
+
+    /// A plugin knows the compute capabilities some time after it has started. Until then, those
+    /// that it has reported before count, so that labels stay over a restart.
+    fn keep_compute_capabilities(&self, node: &mut NodeReport) {
+        let before = self.listing.iter().flat_map(|listing| listing.node.devices());
+        let gone = self.gone.values().flat_map(|gone| &gone.resource.devices);
+        let known: HashMap<&PnpId, ComputeCapability> = before
+            .chain(gone)
+            .filter_map(|device| Some((&device.id, device.compute_capability?)))
+            .collect();
+        for device in node.resources.iter_mut().flat_map(|resource| &mut resource.devices) {
+            if device.compute_capability.is_none() {
+                device.compute_capability = known.get(&device.id).copied();
+            }
+        }
     }
 
     /// What the daemons list, or have listed until now.
@@ -141,7 +158,6 @@ mod tests {
     use std::num::NonZeroU32;
 
     use daemon::plugin_report::PluginVersion;
-    use devices::report::NodeReport;
 
     use super::*;
 
@@ -278,6 +294,38 @@ mod tests {
         let kept = ["a/display: D1 D2", "a/compute: C1"];
         assert_eq!(seen(&history, start + RETENTION - SECOND), kept);
         assert_eq!(seen(&history, start + RETENTION), kept[..1]);
+    }
+
+    /// The compute capability that each device is known to have.
+    fn capabilities(history: &PluginHistory) -> Vec<Option<String>> {
+        let listing = history.listing(Instant::now()).unwrap();
+        let devices = listing.node.devices();
+        devices.map(|device| Some(device.compute_capability?.to_string())).collect()
+    }
+
+    /// The plugin asks NVML after it has listed its devices.
+    #[test]
+    fn a_plugin_that_restarts_keeps_the_compute_capabilities() {
+        let start = Instant::now();
+        let mut with_capability = compute(2);
+        let devices = &mut with_capability.node.resources[0].devices;
+        devices[0].compute_capability = "8.6".parse().ok();
+        let known_86 = [Some("8.6".to_owned())];
+
+        let mut history = PluginHistory::default();
+        history.update(known(compute(1)), start);
+        assert_eq!(capabilities(&history), [None]);
+        history.update(known(with_capability.clone()), start);
+        history.update(NodeState::NotServed, start);
+        history.update(known(compute(3)), start);
+        assert_eq!(capabilities(&history), known_86);
+
+        // Another daemon runs meanwhile.
+        let mut history = PluginHistory::default();
+        history.update(both(display(1), with_capability), start);
+        history.update(known(display(1)), start);
+        history.update(both(display(1), compute(3)), start);
+        assert_eq!(capabilities(&history)[2..], known_86);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::desired::{Desired, cordoned_devices};
 use crate::event_queue::EventQueue;
 use crate::known_node::KnownNode;
+use crate::license_wait::LicenseWait;
 use crate::monitoring::{Purpose, Requests};
 use crate::plugin_history::PluginHistory;
 use crate::reconcile::{Attempt, Attempts, Change, delay, growing, has_condition, reconcile};
@@ -59,6 +60,7 @@ pub(crate) struct Reporter {
     first_events: Option<Vec<DeviceEvent>>,
     is_outage_reported: bool,
     taint_wait: TaintWait,
+    license_wait: LicenseWait,
     attempts: Attempts,
     /// Whether the cordoned devices are to be handed to the plugin.
     are_cordons_due: bool,
@@ -84,6 +86,7 @@ impl Reporter {
             first_events: None,
             is_outage_reported: false,
             taint_wait: TaintWait::default(),
+            license_wait: LicenseWait::default(),
             attempts: Attempts::new(),
             are_cordons_due: false,
             writes: FuturesUnordered::new(),
@@ -134,9 +137,15 @@ impl Reporter {
             self.are_cordons_due = true;
         }
         self.report_outage(now);
+        if let Some(listing) = self.plugin.listing(now) {
+            self.license_wait.follow(&listing.node, &mut self.events, now);
+        }
         let Some(node) = self.node.get().cloned() else {
             self.requests.set_problem(Some("the node object is not known".to_owned()));
-            return self.plugin.deadline(now);
+            return [self.plugin.deadline(now), self.license_wait.deadline()]
+                .into_iter()
+                .flatten()
+                .min();
         };
         let desired = Desired::of(&self.plugin, &node, self.settings.gfd_labels, now);
         self.add_first_events(&node, &desired);
@@ -151,7 +160,8 @@ impl Reporter {
         let event = self.report_next_event(&node, now);
         self.set_problem(&due.failing);
         let deadlines = [due.next, event, cordons, self.plugin.deadline(now), self.node.deadline()];
-        deadlines.into_iter().chain([self.taint_wait.deadline()]).flatten().min()
+        let waits = [self.taint_wait.deadline(), self.license_wait.deadline()];
+        deadlines.into_iter().chain(waits).flatten().min()
     }
 
     fn plugin_changed(&mut self, state: NodeState, now: Instant) {

@@ -27,7 +27,10 @@ pub(crate) struct DevicesArguments {
 }
 
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
-    let snapshot = command_line::read_host(arguments.inventory.as_deref())?;
+    let mut snapshot = command_line::read_host(arguments.inventory.as_deref())?;
+    if arguments.inventory.is_none() {
+        command_line::add_nvidia(&mut snapshot);
+    }
     warn_of_adapters(&snapshot);
     let selection = discover(&snapshot, Criteria { filter: arguments.filter, ..Criteria::ALL });
     match arguments.output {
@@ -101,6 +104,7 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
         ("Memory", device.dedicated_memory_mib.map(|n| format!("{n} MiB")).unwrap_or_default()),
         ("Supports", supports(device)),
         ("Health", health(device)),
+        ("License", device.nvidia.license.map(|license| license.to_string()).unwrap_or_default()),
         (
             "Runtime files",
             format!(

@@ -20,6 +20,9 @@ pub(crate) struct RecordArguments {
 
 pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     let mut snapshot = command_line::read_host(arguments.inventory.as_deref())?;
+    if arguments.inventory.is_none() {
+        command_line::add_nvidia(&mut snapshot);
+    }
     #[cfg(windows)]
     if arguments.inventory.is_none() {
         snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);

@@ -274,6 +274,9 @@ fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
         Health::Unhealthy(reason) => Some(format!("{} is unhealthy: {reason}", device.id)),
         Health::Healthy => None,
     });
+    let unlicensed = devices.clone().filter(|device| device.nvidia.is_unlicensed()).map(|device| {
+        format!("{}: the driver has no license, so the GPU is slowed down", device.id)
+    });
     let folders = devices.clone().filter_map(|device| {
         let error = device.rejected_store()?;
         Some(format!("{}: {error}; its files are not used", device.id))
@@ -288,6 +291,7 @@ fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
         .chain(idle)
         .chain(cordons)
         .chain(unhealthy)
+        .chain(unlicensed)
         .chain(folders)
         .chain(files)
         .collect()

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid};
+use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts};
 use windows::Win32::Graphics::DXCore::{self as dxcore, DXCoreAdapterProperty};
 use windows_report::kernel_report::{self, DeviceKey, listed_attributes};
 use windows_report::order;
@@ -87,6 +87,7 @@ fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
         driver_version: number(adapter, dxcore::DriverVersion)?.map(DriverVersion),
         dedicated_memory_mib: number(adapter, dxcore::DedicatedAdapterMemory)?
             .map(|bytes| bytes >> 20),
+        nvidia: NvidiaFacts::default(),
         pnp: None,
         driver_store: None,
     })

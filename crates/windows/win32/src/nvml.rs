@@ -1,23 +1,23 @@
-//! Reads the UUIDs of NVIDIA GPUs from NVIDIA's management library (NVML), which is loaded at run
-//! time from the driver's folder or from System32. A host without NVML is normal.
+//! Asks NVIDIA's management library (NVML) about NVIDIA GPUs. It is loaded at run time from the
+//! driver's folder or from System32. A host without NVML is normal.
 
 use std::collections::BTreeMap;
 use std::io;
 
-use devices::{Adapter, PnpId, Vendor, check_store_folder};
+use devices::{Adapter, NvidiaFacts, PnpId, Vendor, check_store_folder};
 use windows::Win32::Devices::Properties::{DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber};
 use windows::Win32::Foundation::DEVPROPKEY;
-use windows_report::gpu_uuids::{PciAddress, uuids_by_device};
+use windows_report::nvml::{PciAddress, facts_by_device};
 
 use crate::sys::nvml::Nvml;
 use crate::sys::setup::{DeviceEntry, SetupApi};
 use crate::sys::version;
 
-/// The UUID (`GPU-…`) of each NVIDIA device among `adapters` that NVML reports, by `PnP` id.
-/// Empty if there is no NVML or no such device. The first call can take seconds, because the
-/// driver initializes its GPUs.
+/// What NVML reports of each NVIDIA device among `adapters` that it knows, by `PnP` id. Empty if
+/// there is no NVML or no such device. A call can take seconds, because the driver initializes its
+/// GPUs.
 #[must_use]
-pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
+pub fn gpus(adapters: &[Adapter]) -> BTreeMap<PnpId, NvidiaFacts> {
     let nvidia_adapters: Vec<&Adapter> = adapters
         .iter()
         .filter(|adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia)
@@ -33,9 +33,9 @@ pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
         nvidia_adapters.iter().filter_map(|a| Some(a.driver_store.as_ref()?.path.as_str()));
     let folders = stores.filter(|path| check_store_folder(path, &root).is_ok());
     match Nvml::load(folders).and_then(|nvml| Ok((nvml.gpus()?, pci_addresses(&ids)?))) {
-        Ok((gpus, devices)) => uuids_by_device(&devices, &gpus),
+        Ok((gpus, devices)) => facts_by_device(&devices, &gpus),
         Err(error) => {
-            tracing::debug!(%error, "GPU UUIDs unavailable from NVML");
+            tracing::debug!(%error, "NVML unavailable");
             BTreeMap::new()
         }
     }

@@ -88,6 +88,37 @@ fn stopped_as_containerd_does() {
     assert!(daemon.child.wait().unwrap().success());
 }
 
+/// NVML is asked again after a minute. Nothing else reports that a license is lost.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_license_is_known_some_time_after_the_device_and_its_loss_within_a_minute() {
+    let inventory = fixture("made-up-vgpu");
+    let host = Host::of(&inventory);
+    host.install_nvml(&[]);
+    let mut daemon = Daemon::serve(&host);
+    daemon.expect_line(&["device is healthy", "59001"]);
+    daemon.expect_line(&["license of the driver", "licensed until 2026-12-01T10:00:00Z"]);
+    let text = fs::read_to_string(&inventory).unwrap();
+    let lost = "state: unlicensed\n";
+    let text = text.replace("state: licensed\n      expires: 2026-12-01T10:00:00Z\n", lost);
+    assert_eq!(text.matches(lost).count(), 2);
+    host.set_adapters(&host.write("lost.yaml", text));
+    daemon.expect_line(&["lost its license", "1E2B8A3"]);
+    daemon.expect_running();
+}
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_driver_whose_nvml_hangs_delays_no_device() {
+    let host = Host::of(&fixture("made-up-vgpu"));
+    host.install_nvml(&[]);
+    let mut command = host.lasting_command(windows_build("directx-device-plugin.exe"));
+    let mut daemon = Daemon::start(command.arg("serve").env("DXCORE_DOUBLE_NVML_HANGS", "1"));
+    daemon.expect_line(&["device is healthy", "59002"]);
+    daemon.expect_line(&["query has not been answered", "NVML", "licenses are not checked"]);
+    daemon.expect_running();
+}
+
 /// A running daemon and the lines of its log. It is killed when it is dropped.
 pub(crate) struct Daemon {
     child: Child,

@@ -2,9 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use super::compare::compare;
 use super::host::Host;
+use super::inventories::check_host;
 use super::output::{native, output, stdout, text};
 use super::paths::{fixture, windows_build, windows_path};
 
@@ -55,6 +57,55 @@ fn what_wine_lacks_is_reported() {
     if !host.has_sockets() {
         expect_finding(&found, "kubelet-socket", "problem", "no AF_UNIX sockets");
     }
+}
+
+/// The functions and structures of NVML report the same as the inventory, which the double follows.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn the_licenses_that_nvml_reports_are_those_of_the_inventory() {
+    let inventory = fixture("made-up-vgpu");
+    let host = Host::of(&inventory);
+    host.install_nvml(&[]);
+    let expected = text(&output(&mut native(PLUGIN, &["doctor"], &inventory)).stdout);
+    let expected = about(&expected, "license");
+    assert!(expected.contains("the driver has no license for NVIDIA A10-24Q"), "{expected}");
+    compare("made-up-vgpu", &expected, &about(&report(&host), "license"));
+    for arguments in [&["record"][..], &["devices", "--output", "json"]] {
+        check_host(&host, arguments, &inventory);
+    }
+}
+
+/// The licenses that `devices` prints, and its warnings.
+fn licenses(command: &mut Command) -> (Vec<String>, String) {
+    let output = output(command);
+    let lines = text(&output.stdout);
+    let lines = lines.lines().filter_map(|line| line.trim().strip_prefix("License"));
+    (lines.map(|line| line.trim().to_owned()).collect(), text(&output.stderr))
+}
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn an_earlier_nvml_reports_less_and_one_that_hangs_nothing() {
+    const NEWEST: &str = "nvmlDeviceGetGridLicensableFeatures_v4";
+    const EARLIER: &str = "nvmlDeviceGetGridLicensableFeatures_v3";
+    let host = Host::of(&fixture("made-up-vgpu"));
+    for (missing, expected) in [
+        (&[][..], &["licensed until 2026-12-01T10:00:00Z", "unlicensed"][..]),
+        (&[NEWEST], &["licensed", "unlicensed"]),
+        (&[NEWEST, EARLIER], &[]),
+        (&["nvmlDeviceGetPciInfo_v3"], &[]),
+    ] {
+        host.install_nvml(missing);
+        let (found, warnings) = licenses(&mut host.plugin(&["devices"]));
+        assert_eq!(found, expected, "{missing:?}");
+        assert!(!warnings.contains("warning:"), "{warnings}");
+    }
+    host.install_nvml(&[]);
+    let mut command = host.plugin(&["devices"]);
+    let (found, warnings) = licenses(command.env("DXCORE_DOUBLE_NVML_HANGS", "1"));
+    assert_eq!(found, [""; 0]);
+    let warning = "the license of its driver is not known: ";
+    assert_eq!(warnings.matches(warning).count(), 2, "{warnings}");
 }
 
 /// The report of a host, with and without a compute service, equals the report of the inventory

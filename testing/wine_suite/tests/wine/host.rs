@@ -115,8 +115,8 @@ fn script() -> PathBuf {
 }
 
 /// The libraries that copies of `dxcore_double` replace. Wine's `dxcore.dll` supports no caller,
-/// and it has no `vmcompute.dll`.
-const REPLACED: [&str; 2] = ["dxcore.dll", "vmcompute.dll"];
+/// and it has none of the others.
+const REPLACED: [&str; 3] = ["dxcore.dll", "vmcompute.dll", "nvml.dll"];
 
 /// A prefix with `dxcore_double` in it and an inventory that the double follows.
 pub(crate) struct Host(Prefix);
@@ -128,7 +128,8 @@ impl Host {
         let host = Host(Prefix::take(&SLOTS));
         // The first program makes the prefix.
         host.bed(&["clear"]);
-        host.install(&REPLACED);
+        // A host without NVML is normal.
+        host.install(&REPLACED[..2]);
         host
     }
 
@@ -148,6 +149,24 @@ impl Host {
                 fs::copy(windows_build("dxcore.dll"), &place).unwrap();
             }
         }
+    }
+
+    /// Installs the double as an NVML that lacks the functions `missing`.
+    pub(crate) fn install_nvml(&self, missing: &[&str]) {
+        let mut library = fs::read(windows_build("dxcore.dll")).unwrap();
+        for name in missing {
+            // The exports stay sorted.
+            let other = name.replace("_v", "_x");
+            let length = name.len();
+            let places: Vec<usize> = (0..library.len() - length)
+                .filter(|at| library[*at..].starts_with(name.as_bytes()))
+                .collect();
+            assert!(!places.is_empty(), "the double does not export {name}");
+            for at in places {
+                library[at..at + length].copy_from_slice(other.as_bytes());
+            }
+        }
+        fs::write(self.drive_c().join("windows/system32/nvml.dll"), library).unwrap();
     }
 
     /// Makes the prefix look like the host of `inventory`: first its devices, then, in one step,

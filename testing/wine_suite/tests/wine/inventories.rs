@@ -12,6 +12,7 @@ use super::paths::inventories;
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn every_host_reads_back_as_its_inventory() {
     let host = Host::take();
+    host.install(&["dxcore.dll", "vmcompute.dll", "nvml.dll"]);
     let folders = ["fixtures/inventories", "fixtures/inventories/generated"];
     let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| inventories(folder)).collect();
     files.push(host.write("sixty-four-adapters.yaml", with_many_adapters()));

@@ -10,7 +10,7 @@ use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError, StoreFil
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::driver_resets::ReadResets;
-use crate::host::gpu_uuids::ReadGpuUuids;
+use crate::host::nvidia::ReadNvidia;
 
 /// The access to a host. Nothing was read yet, and each part can block.
 pub struct HostAccess {
@@ -18,8 +18,8 @@ pub struct HostAccess {
     pub kind: HostKind,
     /// The adapters.
     pub open: OpenSource,
-    /// The UUIDs of NVIDIA devices; an inventory has none.
-    pub read_uuids: Option<ReadGpuUuids>,
+    /// What NVML reports of NVIDIA devices; an inventory contains what it reported.
+    pub read_nvidia: Option<ReadNvidia>,
     /// The reset counters of drivers; an inventory has none.
     pub read_resets: Option<ReadResets>,
     /// The file with the devices that the node's annotation takes out of service, if it is
@@ -36,7 +36,7 @@ impl HostAccess {
         let mut host = HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
-            read_uuids: None,
+            read_nvidia: None,
             read_resets: None,
             cordons: None,
         };
@@ -49,7 +49,7 @@ impl HostAccess {
         }
         #[cfg(windows)]
         {
-            host.read_uuids = Some(std::sync::Arc::new(win32::nvml::gpu_uuids));
+            host.read_nvidia = Some(std::sync::Arc::new(win32::nvml::gpus));
             host.read_resets = Some(std::sync::Arc::new(win32::read_resets));
         }
         Ok(host)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use device_plugin::pod_resources::Attribution;
 use devices::{
-    AdapterWarning, Device, DeviceSet, Health, ListedDevice, PnpDevice, ReplicaId, ResourceDevices,
-    WarningEffect,
+    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, ReplicaId,
+    ResourceDevices, WarningEffect,
 };
 
 /// Logs the differences between the set `before` and the set `after`, apart from
@@ -25,6 +25,7 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
         for entry in resource.entries() {
             let old = old.and_then(|old| old.entry(&entry.device.id));
             log_health(old, entry);
+            log_license(old, entry);
             if old.is_none() {
                 log_rejected_files(entry);
             }
@@ -43,6 +44,20 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
     let known = &before.unmatched_cordons;
     for cordon in after.unmatched_cordons.iter().filter(|cordon| !known.contains(cordon)) {
         tracing::warn!(reason = %cordon, "a cordoned device does not exist");
+    }
+}
+
+/// Logs a license that is known now and was another one before. A virtual machine gets its license
+/// some time after it has started, so only a loss is a warning.
+fn log_license(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    let before = old.and_then(|old| old.device.nvidia.license).map(|license| license.state);
+    let Some(license) = entry.device.nvidia.license else { return };
+    let device = &entry.device.id;
+    if before == Some(LicenseState::Licensed) && license.state == LicenseState::Unlicensed {
+        let hint = "doctor prints the fix; without a license, the GPU is slowed down";
+        tracing::warn!(%device, hint, "the driver of a device lost its license");
+    } else if before != Some(license.state) && license.state != LicenseState::NotRequired {
+        tracing::info!(%device, %license, "license of the driver of a device");
     }
 }
 

@@ -55,6 +55,13 @@ metrics! {
     DEVICE_HEALTHY = Gauge "directx_device_healthy" device_labels!["reason"],
         "1 if the device can be allocated, otherwise 0 with the reason",
         "the problem code of the device, and whether Windows still lists it";
+    DEVICE_LICENSE = Gauge "directx_device_license_state" DEVICE_LABELS,
+        "1 if the driver has the license that it needs for the device, 0 if it has none",
+        "NVML, GridLicensableFeatures; absent if no license is needed or nothing is known";
+    DEVICE_LICENSE_EXPIRY = Gauge "directx_device_license_expiration_timestamp_seconds"
+        DEVICE_LABELS,
+        "When the license expires, in seconds since 1970; the driver renews it before",
+        "NVML, GridLicensableFeatures";
     DEVICE_REPLICAS = Gauge "directx_device_replicas" resource_labels![],
         "Replicas of the device that the kubelet may allocate", "configuration";
     DEVICE_ALLOCATED = Gauge "directx_device_allocated_replicas" resource_labels![

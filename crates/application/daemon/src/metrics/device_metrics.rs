@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use devices::{EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
+use devices::{EngineTelemetry, Health, LicenseState, ListedDevice, MemoryUse, PnpId, Telemetry};
 use prometheus_client::encoding::DescriptorEncoder;
 use win32::container_processes::ContainerProcess;
 
@@ -38,6 +38,10 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, scrape: &Scrape) -> fm
     catalog::DEVICE_INFO.encode_gauges(encoder, devices.iter().map(|d| (d.info(), 1.0)))?;
     let once: Vec<&Measured<'_>> = devices.iter().filter(|device| !device.repeated).collect();
     catalog::DEVICE_HEALTHY.encode_gauges(encoder, once.iter().map(|d| d.health()))?;
+    let licenses = once.iter().filter_map(|d| d.license());
+    catalog::DEVICE_LICENSE.encode_gauges(encoder, licenses)?;
+    let expiries = once.iter().filter_map(|d| d.license_expiry());
+    catalog::DEVICE_LICENSE_EXPIRY.encode_gauges(encoder, expiries)?;
     let replicas = devices
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
@@ -149,7 +153,7 @@ fn identity(entry: &ListedDevice, host_name: &str) -> Labels {
     let location = device.location_path.as_ref().map_or("", |path| path.as_str());
     labels(&[
         ("gpu", &number),
-        ("UUID", device.cuda_uuid.as_deref().unwrap_or(device.id.as_str())),
+        ("UUID", device.nvidia.uuid.as_deref().unwrap_or(device.id.as_str())),
         ("pci_bus_id", location),
         ("device", device.id.as_str()),
         ("modelName", &device.description),
@@ -189,6 +193,21 @@ impl<'a> Measured<'a> {
             Health::Unhealthy(reason) => (reason.to_string(), 0.0),
         };
         (with(&self.labels, &[("reason", &reason)]), value)
+    }
+
+    fn license(&self) -> Option<(Labels, f64)> {
+        let value = match self.entry.device.nvidia.license?.state {
+            LicenseState::NotRequired => return None,
+            LicenseState::Licensed => 1.0,
+            LicenseState::Unlicensed => 0.0,
+        };
+        Some((self.labels.clone(), value))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact for millions of years")]
+    fn license_expiry(&self) -> Option<(Labels, f64)> {
+        let expires = self.entry.device.nvidia.license?.expires?;
+        Some((self.labels.clone(), expires.unix_seconds() as f64))
     }
 
     /// A series for each container that holds replicas of this device, and the resource under

@@ -10,7 +10,7 @@ use crate::cordon_file;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Reads};
 use crate::host::driver_resets::ResetReader;
-use crate::host::gpu_uuids::GpuUuidReader;
+use crate::host::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
 use crate::node_devices::device_holders::DeviceHolders;
 
@@ -20,7 +20,7 @@ pub struct NodeSources {
     pub(crate) reads: Reads,
     /// What the reader of the adapters is doing.
     pub(crate) activity: Activity,
-    pub(crate) uuid_reader: GpuUuidReader,
+    pub(crate) nvidia_reader: NvidiaReader,
     pub(crate) reset_reader: ResetReader,
     /// The devices that the node's annotation takes out of service, if they are followed.
     pub(crate) cordons: Option<watch::Receiver<Cordons>>,
@@ -53,7 +53,7 @@ impl NodeSources {
         Ok(NodeSources {
             reads,
             activity,
-            uuid_reader: GpuUuidReader::new(host.read_uuids),
+            nvidia_reader: NvidiaReader::new(host.read_nvidia),
             reset_reader: ResetReader::new(host.read_resets),
             cordons,
             configuration,
@@ -67,7 +67,7 @@ impl NodeSources {
         NodeSources {
             reads,
             activity: Activity::default(),
-            uuid_reader: GpuUuidReader::new(None),
+            nvidia_reader: NvidiaReader::new(None),
             reset_reader: ResetReader::new(None),
             cordons: None,
             holders: DeviceHolders::unknown(),

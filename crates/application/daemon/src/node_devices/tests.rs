@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
 use device_plugin::{DevicePlugin, Readiness};
-use devices::{AdapterSource, ChangeCallback, SourceError};
+use devices::{AdapterSource, ChangeCallback, License, LicenseState, SourceError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::sync::mpsc;
 
@@ -66,7 +66,7 @@ impl FakeSource {
         HostAccess {
             kind,
             open: Box::new(|| Ok(source)),
-            read_uuids: None,
+            read_nvidia: None,
             read_resets: None,
             cordons: None,
         }
@@ -373,21 +373,27 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
     assert_eq!(apply(Cause::Safety, two_gpus()), 1);
 }
 
-fn nvml(adapters: &[devices::Adapter]) -> crate::host::GpuUuids {
+/// What NVML reports of each of `adapters`.
+fn nvml(adapters: &[devices::Adapter], license: License) -> crate::host::NvidiaGpus {
     let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
-    ids.map(|id| (id, "GPU-1".to_owned())).collect()
+    let facts = NvidiaFacts {
+        uuid: Some("GPU-1".to_owned()),
+        license: Some(license),
+        ..NvidiaFacts::default()
+    };
+    ids.map(|id| (id, facts.clone())).collect()
 }
 
 #[tokio::test]
-async fn uuids_arrive_later_and_change_no_list() {
+async fn what_nvml_reports_arrives_later_and_changes_no_list() {
     let mut access = FakeSource::with(Ok(one_gpu())).access(HostKind::Live);
-    access.read_uuids = Some(Arc::new(nvml));
+    access.read_nvidia = Some(Arc::new(|adapters| nvml(adapters, License::MISSING)));
     let devices = start(access).await;
     let published = devices.published();
     let mut sets = published.subscribe();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
-        published.set().resources[0].entries()[0].device.cuda_uuid.clone()
+        published.set().resources[0].entries()[0].device.nvidia.uuid.clone()
     };
     assert_eq!(uuid(&published), None);
     sets.borrow_and_update();
@@ -395,6 +401,56 @@ async fn uuids_arrive_later_and_change_no_list() {
     sets.changed().await.unwrap();
     assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
     assert!(!list.has_changed().unwrap());
+}
+
+/// The license of the only device in the report.
+fn reported_license(devices: &NodeDevices) -> Option<LicenseState> {
+    devices.serve_report();
+    let report = PluginReport::read(&devices.served.borrow().document).unwrap();
+    report.node.devices().next().unwrap().license
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_license_is_reported_and_its_loss_logged_and_no_list_changes() {
+    let log = Log::start();
+    let (mut devices, _send) = with_reads_from_test(one_gpu());
+    let list = list(&devices);
+    let adapters = one_gpu().adapters;
+    assert_eq!(reported_license(&devices), None);
+    let until = |hour| License::until(devices::UtcTime::from_calendar([2026, 12, 1, hour, 0, 0]));
+    for (license, lost) in [
+        (License::MISSING, 0),
+        (until(10), 0),
+        (until(11), 0),
+        (License::MISSING, 1),
+        (License::MISSING, 1),
+        (License::NOT_REQUIRED, 1),
+    ] {
+        devices.apply_nvidia(nvml(&adapters, license));
+        assert_eq!(reported_license(&devices), Some(license.state));
+        // The next snapshot does not contain it, and NVML has answered before.
+        devices.apply_read(read(Cause::Safety, one_gpu())).unwrap();
+        assert_eq!(reported_license(&devices), Some(license.state));
+        let text = log.text();
+        assert_eq!(text.matches("lost its license").count(), lost, "{text}");
+        assert_eq!(text.matches("that was not reported").count(), 0, "{text}");
+    }
+    assert_eq!(log.text().matches("license of the driver").count(), 2, "{}", log.text());
+    devices.apply_nvidia(crate::host::NvidiaGpus::new());
+    assert_eq!(reported_license(&devices), None);
+    assert!(!list.has_changed().unwrap());
+}
+
+/// What an inventory says of NVML counts, because nothing else asks it.
+#[tokio::test(start_paused = true)]
+async fn the_license_in_an_inventory_is_reported() {
+    let mut host = one_gpu();
+    host.adapters[0].nvidia.license = Some(License::MISSING);
+    let (mut devices, _send) = with_reads_from_test(host.clone());
+    assert_eq!(reported_license(&devices), Some(LicenseState::Unlicensed));
+    host.adapters[0].nvidia.license = Some(License::until(None));
+    devices.apply_read(read(Cause::Change, host)).unwrap();
+    assert_eq!(reported_license(&devices), Some(LicenseState::Licensed));
 }
 
 fn reasons(set: &DeviceSet) -> Vec<String> {

@@ -10,7 +10,8 @@ use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, RefusalReason, Scr
 use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
 use devices::{
-    Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, ReplicaId, Telemetry,
+    Catalog, DeviceSet, EngineKind, EngineTelemetry, License, Luid, MemoryUse, Moment, ReplicaId,
+    Telemetry, UtcTime,
 };
 use win32::container_processes::{ContainerName, ContainerProcess};
 
@@ -41,7 +42,10 @@ impl config::Environment for OneFile<'_> {
 fn device_set(config: &str) -> DeviceSet {
     let inventories =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
-    let snapshot = config::inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
+    let mut snapshot = config::inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
+    snapshot.adapters[0].nvidia.license =
+        Some(License::until(UtcTime::from_calendar([2026, 12, 1, 10, 0, 0])));
+    snapshot.adapters[1].nvidia.license = Some(License::MISSING);
     let flags = config::Flags { config: Some("config.yaml".into()), ..Default::default() };
     let config = config::load(&flags, &OneFile(config)).unwrap();
     DeviceSet::next(None, Catalog::new(config.policy).offer(&snapshot), Moment::default())
@@ -119,6 +123,17 @@ fn text(config: &str, holders: &[Holder]) -> String {
         log_lines_dropped: 3,
         readings: vec![("telemetry", "timeout", 4)],
     })
+}
+
+#[test]
+fn a_license_is_a_state_and_the_time_at_which_it_expires() {
+    let text = text("", &[]);
+    let states = series(&text, "directx_device_license_state{");
+    let values: Vec<&str> = states.iter().filter_map(|series| series.rsplit(' ').next()).collect();
+    assert_eq!(values, ["1.0", "0.0"], "{text}");
+    let [expiry] =
+        series(&text, "directx_device_license_expiration_timestamp_seconds{").try_into().unwrap();
+    assert!(expiry.ends_with(" 1796119200.0"), "{expiry}");
 }
 
 /// The series of a metric, each without its name.

@@ -14,9 +14,9 @@ use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
     ContainerPolicy, Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet,
     DriverModel, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    LauncherFiles, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason, NvidiaGpu, Nvml,
-    Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule,
-    RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    LauncherFiles, License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason,
+    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy,
+    ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 use strum::VariantArray as _;
 
@@ -31,6 +31,7 @@ const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-tw
 pub(crate) fn healthy() -> NodeFacts {
     let mut snapshot = two_gpus();
     snapshot.adapters.truncate(1);
+    snapshot.adapters[0].nvidia.license = Some(License::NOT_REQUIRED);
     let found = |path: &str, version| Program::Found {
         path: path.to_owned(),
         version: ProgramVersion::find(version).ok_or_else(String::new),
@@ -1031,6 +1032,49 @@ fn a_resource_whose_devices_are_all_out_of_service_is_not_a_fault_of_devices() {
     });
     assert_eq!((status, what.as_str()), (Status::Failed, "0 of 1 device healthy"));
     assert!(hint.starts_with("return a device to service"), "{hint}");
+}
+
+#[test]
+fn the_license_of_each_driver_is_checked_if_nvml_reports_it() {
+    let license = |licenses: [Option<License>; 2]| {
+        only(Subject::License, |facts| {
+            facts.snapshot.adapters = two_gpus().adapters;
+            for (adapter, license) in adapters(facts).iter_mut().zip(licenses) {
+                adapter.nvidia.license = license;
+            }
+        })
+    };
+    let until = License::until("2026-12-01T10:00:00Z".parse().ok());
+    let free = License::NOT_REQUIRED;
+    for (licenses, status, text) in [
+        ([Some(free), Some(free)], Status::Ok, "not required"),
+        ([Some(until), Some(until)], Status::Ok, "licensed until 2026-12-01T10:00:00Z"),
+        (
+            [Some(until), Some(free)],
+            Status::Ok,
+            "licensed until 2026-12-01T10:00:00Z, not required",
+        ),
+        ([Some(until), None], Status::Skipped, "NVML does not report whether"),
+        ([None, Some(License::MISSING)], Status::Warning, "the driver has no license for NVIDIA"),
+    ] {
+        let (found, what) = license(licenses);
+        assert!(found == status && what.starts_with(text), "{what}");
+    }
+    let (_, what) = license([Some(until), Some(License::MISSING)]);
+    assert_eq!(what.matches("NVIDIA Tesla T4").count(), 1, "{what}");
+    let hint = hint_of(Subject::License, |facts| {
+        adapters(facts)[0].nvidia.license = Some(License::MISSING);
+    });
+    assert!(hint.contains("ClientConfigToken") && hint.contains("port 443"), "{hint}");
+    let (status, what) = only(Subject::License, |facts| {
+        adapters(facts)[0].hardware_id.vendor = 0x1002;
+    });
+    assert_eq!((status, &*what), (Status::Ok, "not needed: the host lists no NVIDIA device"));
+    let in_inventory = |facts: &mut NodeFacts| {
+        adapters(facts)[0].nvidia.license = None;
+        facts.snapshot.node.nvml = None;
+    };
+    assert!(only(Subject::License, in_inventory).1.starts_with("the inventory does not"));
 }
 
 #[test]

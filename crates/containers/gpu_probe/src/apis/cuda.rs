@@ -151,6 +151,7 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
         luid: luid.filter(|luid| *luid != 0),
         driver: None,
         memory_bytes: has_memory.then_some(memory as u64),
+        license: None,
     }
 }
 

@@ -4,7 +4,10 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-use crate::library::{self, Loaded, functions, until_nul};
+use devices::License;
+use windows_report::nvml_license::{self, EarlierFeature, Features};
+
+use crate::library::{self, Loaded, Symbols as _, functions, until_nul};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
@@ -21,6 +24,7 @@ const NAME_SIZE: usize = 96;
 type Device = *mut c_void;
 /// `nvmlMemory_t`: the total, free and used bytes.
 type Memory = [u64; 3];
+type GetFeatures<F> = unsafe extern "system" fn(Device, *mut Features<F>) -> i32;
 
 functions! {
     /// The functions of `nvml.h` that the test needs.
@@ -42,7 +46,8 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
         // SAFETY: `text` passes a buffer with its size.
         unsafe { (functions.driver)(buffer, size) }
     });
-    let candidates = (0..count).map(|index| candidate(functions, index, driver.clone())).collect();
+    let candidates =
+        (0..count).map(|index| candidate(&library, functions, index, driver.clone())).collect();
     Ok((driver.map(|driver| format!("driver {driver}")), candidates))
 }
 
@@ -66,7 +71,12 @@ fn count(functions: Functions) -> Result<u32, Fault> {
     Ok(count)
 }
 
-fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candidate {
+fn candidate(
+    library: &Loaded,
+    functions: Functions,
+    index: u32,
+    driver: Option<String>,
+) -> Candidate {
     let mut device = null_mut();
     // SAFETY: the index is less than the number of devices.
     let status = unsafe { (functions.device)(index, &raw mut device) };
@@ -88,8 +98,30 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
         luid: None,
         driver,
         memory_bytes: has_memory.then_some(total),
+        license: license(library, device),
     };
     Candidate { info, work: Work::Known(Ok(())) }
+}
+
+/// The license, if the driver needs one. Drivers without the functions do not report it.
+fn license(library: &Loaded, device: Device) -> Option<License> {
+    let newest = features(library, device, nvml_license::FUNCTION);
+    let earlier = features::<EarlierFeature>(library, device, nvml_license::EARLIER_FUNCTION);
+    let license = nvml_license::read(newest, earlier)?;
+    (license != License::NOT_REQUIRED).then_some(license)
+}
+
+/// A call of the function `name`, which must fill this structure.
+fn features<F>(
+    library: &Loaded,
+    device: Device,
+    name: &'static str,
+) -> Option<impl FnOnce(&mut Features<F>) -> i32> {
+    let address = library.function(name).ok()?;
+    // SAFETY: the callers name the function of `nvml.h` that fills their structure.
+    let get: GetFeatures<F> = unsafe { std::mem::transmute(address) };
+    // SAFETY: the handle comes from the library, and the structure is writable.
+    Some(move |features: &mut Features<F>| unsafe { get(device, features) })
 }
 
 /// A text that `query` writes into a buffer of a given size.

@@ -149,6 +149,7 @@ fn describe(functions: Functions, device: Handle) -> DeviceInfo {
         luid: luid.map(i64::from_le_bytes),
         driver: functions.device_text(device, DRIVER_VERSION),
         memory_bytes: memory.map(u64::from_le_bytes),
+        license: None,
     }
 }
 

@@ -105,6 +105,7 @@ fn describe(instance: &Instance, version: u32, device: vk::PhysicalDevice) -> De
         luid,
         driver,
         memory_bytes: Some(local.map(|heap| heap.size).sum()),
+        license: None,
     }
 }
 

@@ -74,6 +74,11 @@
 //!   driverDescription: NVIDIA Tesla T4  # empty if left out
 //!   driverVersion: 31.0.15.2849         # unknown if left out
 //!   dedicatedMemoryMiB: 15360           # unknown if left out
+//!   nvidia:                             # optional, as is everything in it; what NVML reports of the GPU
+//!     computeCapability: '7.5'          # unknown if left out
+//!     license:                          # unknown if left out
+//!       state: licensed                 # required; licensed, unlicensed, or not-required
+//!       expires: 2026-12-01T10:00:00Z   # left out: it does not expire
 //!   pnp:                                # left out: no device carries this LUID
 //!     id: 'PCI\VEN_10DE&DEV_1EB8\3&13C0B0C5&1&D8'   # required; unique without case
 //!     description: NVIDIA Tesla T4      # empty if left out

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 
 use config::inventory::{WriteError, parse, to_yaml};
 use devices::{
-    Adapter, AdapterWarning, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, Luid, NodeSoftware, NvidiaGpu,
-    Nvml, PnpDevice, PnpId, Program, StoreFiles, WarningEffect,
+    Adapter, AdapterWarning, Attribute, ComputeCapability, Containerd, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, Luid,
+    NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, PnpDevice, PnpId, Program, StoreFiles,
+    WarningEffect,
 };
 
 const SMALLEST: &str = "\
@@ -68,6 +69,7 @@ fn optional_keys_have_defaults() {
         driver_description: String::new(),
         driver_version: None,
         dedicated_memory_mib: None,
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(r"PCI\X\1"),
             description: String::new(),
@@ -103,6 +105,38 @@ fn an_indirect_display_is_written_only_if_there_is_one() {
     assert_eq!(parse("f.yaml", SMALLEST).unwrap(), snapshot);
 }
 
+/// Programs without the key read the inventory of a host whose GPUs NVML was not asked about.
+#[test]
+fn what_nvml_reports_is_written_only_if_it_is_known() {
+    let key = "hardware: true\n  nvidia: {computeCapability: '8.6', license: {state: Licensed, \
+               expires: 2026-12-01T10:00:00Z}}";
+    let mut snapshot = parse("f.yaml", SMALLEST.replace("hardware: true", key)).unwrap();
+    let nvidia = &snapshot.adapters[0].nvidia;
+    assert_eq!(nvidia.compute_capability, Some(ComputeCapability { major: 8, minor: 6 }));
+    assert_eq!(nvidia.license.unwrap().to_string(), "licensed until 2026-12-01T10:00:00Z");
+    let written = to_yaml(&snapshot).unwrap();
+    assert!(
+        written.contains("\n  nvidia:\n    computeCapability: \"8.6\"\n    license:\n"),
+        "{written}"
+    );
+    assert_eq!(parse("f.yaml", &written).unwrap(), snapshot);
+    snapshot.adapters[0].nvidia =
+        NvidiaFacts { uuid: Some("GPU-1".to_owned()), ..NvidiaFacts::default() };
+    let written = to_yaml(&snapshot).unwrap();
+    assert!(!written.contains("nvidia:") && !written.contains("GPU-1"), "{written}");
+    for (bad, key) in [
+        ("{license: {state: rented}}", "nvidia.license.state"),
+        ("{license: {state: licensed, expires: tomorrow}}", "nvidia.license.expires"),
+        ("{license: {}}", "nvidia.license"),
+        ("{computeCapability: '8'}", "nvidia.computeCapability"),
+        ("{uuid: GPU-1}", "nvidia"),
+    ] {
+        let bad = SMALLEST.replace("hardware: true", &format!("hardware: true\n  nvidia: {bad}"));
+        let error = parse("f.yaml", bad).unwrap_err().to_string();
+        assert!(error.starts_with("f.yaml:") && error.contains(key), "{error}");
+    }
+}
+
 #[test]
 fn a_key_without_a_value_counts_as_left_out() {
     let sections = "\
@@ -112,6 +146,7 @@ adapters:
 ";
     let text = SMALLEST
         .replace("adapters:\n", sections)
+        .replace("hardware: true", "hardware: true\n  nvidia: {computeCapability: , license: }")
         .replace("{path: 'C:\\x'}", "{path: 'C:\\x', files: }")
         .replace("{id: 'PCI\\X\\1'}", "{id: 'PCI\\X\\1', driverKey: , driverDate: , numaNode: }");
     assert_eq!(parse("f.yaml", text).unwrap(), parse("f.yaml", SMALLEST).unwrap());

@@ -10,10 +10,11 @@ use strum::VariantArray;
 
 use config::inventory::{parse, to_yaml};
 use devices::{
-    Adapter, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverDate,
-    DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind, HcsSchema,
-    HostBuild, HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, NodeSoftware, NvidiaGpu,
-    Nvml, Platform, PnpDevice, PnpId, Program, StoreFiles, Wow64,
+    Adapter, Attribute, ComputeCapability, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue,
+    DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind,
+    HcsSchema, HostBuild, HostFacts, HostSnapshot, LauncherFiles, License, LicenseState,
+    LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId,
+    Program, StoreFiles, UtcTime, Wow64,
 };
 
 /// Any text, and text that is known to be hard on YAML.
@@ -227,6 +228,21 @@ fn driver_store() -> impl Strategy<Value = DriverStore> {
     })
 }
 
+/// Inventories do not contain UUIDs.
+fn nvidia() -> impl Strategy<Value = NvidiaFacts> {
+    let capability =
+        any::<[u32; 2]>().prop_map(|[major, minor]| ComputeCapability { major, minor });
+    let states = [LicenseState::NotRequired, LicenseState::Licensed, LicenseState::Unlicensed];
+    // The first one is no time.
+    let expires = select(vec![[0; 6], [1601, 1, 1, 0, 0, 0], [2026, 12, 1, 10, 0, 1]])
+        .prop_map(UtcTime::from_calendar);
+    let license =
+        (select(states.to_vec()), expires).prop_map(|(state, expires)| License { state, expires });
+    (option::of(capability), option::of(license)).prop_map(|(compute_capability, license)| {
+        NvidiaFacts { uuid: None, compute_capability, license }
+    })
+}
+
 fn adapter() -> impl Strategy<Value = Adapter> {
     let hardware_id = any::<[u32; 4]>().prop_map(|[vendor, device, subsystem, revision]| {
         HardwareId { vendor, device, subsystem, revision }
@@ -237,7 +253,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         any::<[bool; 4]>(),
         hardware_id,
         text(),
-        (option::of(any::<u64>()), option::of(any::<u64>())),
+        (option::of(any::<u64>()), option::of(any::<u64>()), nvidia()),
         option::of(pnp()),
         option::of(driver_store()),
     )
@@ -248,7 +264,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                 [hardware, integrated, detachable, indirect_display],
                 hardware_id,
                 text,
-                (version, memory),
+                (version, memory, nvidia),
                 pnp,
                 store,
             )| {
@@ -263,6 +279,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                     driver_description: text,
                     driver_version: version.map(DriverVersion),
                     dedicated_memory_mib: memory,
+                    nvidia,
                     pnp,
                     driver_store: store,
                 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsSchema,
-    HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, Platform, PnpDevice, PnpId,
-    StoreFiles, SystemRoot, Wow64,
+    HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, NvidiaFacts, Platform, PnpDevice,
+    PnpId, StoreFiles, SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -82,6 +82,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
         driver_description: "NVIDIA Tesla T4".to_owned(),
         driver_version: None,
         dedicated_memory_mib: Some(15360),
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(
                 r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&{slot}"
@@ -153,6 +154,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
         driver_description: "Microsoft Hyper-V Video".to_owned(),
         driver_version: None,
         dedicated_memory_mib: Some(0),
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(
                 r"VMBUS\{da0a7802-e377-4aac-8e77-0558eb1073f8}\{5620e0c7-8062-4dce-aeb7-520c7ef76171}",

@@ -56,6 +56,6 @@ pub fn visible_devices_variable(resource: &ResourceName) -> String {
 /// known: CUDA hides each device that the list does not contain.
 fn cuda_devices(devices: &[Arc<Device>]) -> Option<String> {
     let nvidia = devices.iter().filter(|device| device.vendor == Vendor::Nvidia);
-    let uuids: Option<Vec<&str>> = nvidia.map(|device| device.cuda_uuid.as_deref()).collect();
+    let uuids: Option<Vec<&str>> = nvidia.map(|device| device.nvidia.uuid.as_deref()).collect();
     uuids.filter(|uuids| !uuids.is_empty()).map(|uuids| uuids.join(","))
 }

@@ -14,8 +14,11 @@ use strum::{Display, EnumString, VariantArray, VariantNames};
 use crate::ParseError;
 use crate::Platform;
 use crate::read::driver_date::DriverDate;
+use crate::read::nvidia::NvidiaFacts;
 use crate::text::case_folding::fold_case;
-use crate::text::file_values::{Entries, filled, is_default, named_value, on_one_line, text_value};
+use crate::text::file_values::{
+    Entries, filled, is_default, named_value, on_one_line, or_default, text_value,
+};
 use crate::text::parse::parse_decimals;
 use crate::text::text_newtype::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
@@ -272,6 +275,14 @@ pub struct Adapter {
     /// `DedicatedAdapterMemory` in MiB, rounded down, if the driver reports it.
     #[serde(rename = "dedicatedMemoryMiB", skip_serializing_if = "Option::is_none")]
     pub dedicated_memory_mib: Option<u64>,
+    /// What NVML reports of an NVIDIA GPU. NVML is slow, so sources leave it empty, and callers
+    /// that need it add it. Earlier inventories lack the key.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "NvidiaFacts::is_left_out"
+    )]
+    pub nvidia: NvidiaFacts,
     /// The `PnP` device with the adapter's LUID, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pnp: Option<PnpDevice>,

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, PnpDevice, PnpId};
+use crate::{
+    Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId,
+};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,10 +24,6 @@ pub struct HostSnapshot {
     /// driver is being replaced, or one bad registry value, is reported here and only
     /// that adapter or value is missing.
     pub warnings: Vec<AdapterWarning>,
-    /// The UUIDs (`GPU-…`) of NVIDIA devices, if NVML is available. NVML is slow, so
-    /// sources leave this empty and callers that need the UUIDs add them. Inventories
-    /// never contain them.
-    pub gpu_uuids: BTreeMap<PnpId, String>,
     /// The devices that the node's annotation takes out of service. Sources leave this empty.
     pub cordoned: Cordons,
     /// The resets of drivers that were noticed, from [`ResetHistory`](crate::ResetHistory). Sources
@@ -34,6 +32,16 @@ pub struct HostSnapshot {
 }
 
 impl HostSnapshot {
+    /// Adds what NVML reports of GPUs. Of other GPUs, the snapshot keeps what it contains.
+    pub fn add_nvidia(&mut self, gpus: &BTreeMap<PnpId, NvidiaFacts>) {
+        for adapter in &mut self.adapters {
+            let facts = adapter.pnp.as_ref().and_then(|pnp| gpus.get(&pnp.id));
+            if let Some(facts) = facts {
+                adapter.nvidia = facts.clone();
+            }
+        }
+    }
+
     /// Whether the state of an adapter of a live host is probably temporary: the adapter could not
     /// be read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows
     /// does not always report the end of such a state, so the host should be read again. Only GPUs

@@ -1,6 +1,6 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use crate::DriverVersion;
+use crate::{ComputeCapability, DriverVersion};
 
 use super::labels::Label;
 use super::model::Model;
@@ -38,6 +38,21 @@ pub const FEATURE_DISCOVERY_LABELS: &[Label] = &[
         value: |node| Some(node.model?.sharing_strategy().to_owned()),
     },
     Label {
+        name: "nvidia.com/gpu.family",
+        meaning: "architecture of the model, as GPU Feature Discovery names it",
+        value: |node| Some(family(node.model?.compute_capability?).to_owned()),
+    },
+    Label {
+        name: "nvidia.com/gpu.compute.major",
+        meaning: "CUDA's compute capability of the model: its part before the dot",
+        value: |node| Some(node.model?.compute_capability?.major.to_string()),
+    },
+    Label {
+        name: "nvidia.com/gpu.compute.minor",
+        meaning: "its part after the dot",
+        value: |node| Some(node.model?.compute_capability?.minor.to_string()),
+    },
+    Label {
         name: "nvidia.com/cuda.driver-version.full",
         meaning: "NVIDIA's version of the driver: the last five digits of `directx.microsoft.com/driver-version`",
         value: |node| {
@@ -68,6 +83,24 @@ fn product(model: &Model) -> String {
     let is_marked = model.replicas.get() > 1 && !model.is_renamed;
     // A value has at most 63 characters, and the mark has 7 of them.
     if is_marked { format!("{}-SHARED", name.get(..56).unwrap_or(name)) } else { name.to_owned() }
+}
+
+/// The architecture, as GPU Feature Discovery names it (`getArchFamily` in its `resource.go`).
+fn family(capability: ComputeCapability) -> &'static str {
+    match (capability.major, capability.minor) {
+        (1, _) => "tesla",
+        (2, _) => "fermi",
+        (3, _) => "kepler",
+        (5, _) => "maxwell",
+        (6, _) => "pascal",
+        (7, 0..=4) => "volta",
+        (7, _) => "turing",
+        (8, 0..=8) => "ampere",
+        (8, _) => "ada-lovelace",
+        (9, _) => "hopper",
+        (10 | 12, _) => "blackwell",
+        _ => "undefined",
+    }
 }
 
 /// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.

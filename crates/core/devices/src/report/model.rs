@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use crate::{DriverDate, DriverModel, DriverVersion, Vendor};
+use crate::{ComputeCapability, DriverDate, DriverModel, DriverVersion, Vendor};
 
 use super::label_value::limited;
 use super::node_report::{NodeReport, ReportedDevice, ReportedResource};
@@ -27,6 +27,8 @@ pub(crate) struct Model {
     /// The date of the same driver.
     pub(crate) driver_date: Option<DriverDate>,
     pub(crate) drivers: DriverModel,
+    /// The least compute capability of these devices, if NVML reports one.
+    pub(crate) compute_capability: Option<ComputeCapability>,
     /// The fewest replicas per device in a resource with these devices.
     pub(crate) replicas: NonZeroU32,
     /// Whether the name of the same resource says that it is shared.
@@ -70,6 +72,7 @@ impl Model {
             driver_version: device.driver_version,
             driver_date: device.driver_date,
             drivers: device.driver_model,
+            compute_capability: device.compute_capability,
             replicas: resource.replicas,
             is_renamed: resource.name.as_str().ends_with(".shared"),
         }
@@ -78,6 +81,7 @@ impl Model {
     fn add(&mut self, other: &Model) {
         self.count += other.count;
         self.memory_mib = least(self.memory_mib, other.memory_mib);
+        self.compute_capability = least(self.compute_capability, other.compute_capability);
         if (other.driver_version, other.driver_date) < (self.driver_version, self.driver_date) {
             self.driver_version = other.driver_version;
             self.driver_date = other.driver_date;
@@ -95,6 +99,6 @@ fn name(device: &ReportedDevice) -> String {
         .unwrap_or_else(|| format!("device-{:04x}-{:04x}", device.vendor_id, device.device_id))
 }
 
-fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     [a, b].into_iter().flatten().min()
 }

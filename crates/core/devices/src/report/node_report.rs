@@ -5,13 +5,13 @@
 
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::printable::printable;
 use crate::{
-    Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, Health, HostBuild,
-    ListedDevice, LocationPath, Platform, PnpId, ResourceDevices, ResourceName, UnhealthyReason,
-    Vendor,
+    ComputeCapability, Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, Health,
+    HostBuild, LicenseState, ListedDevice, LocationPath, Platform, PnpId, ResourceDevices,
+    ResourceName, UnhealthyReason, Vendor,
 };
 
 /// How many cordons that name no device a report contains. An annotation of a node has room for
@@ -88,6 +88,13 @@ pub struct ReportedDevice {
     /// The first location path, if Windows reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location_path: Option<LocationPath>,
+    /// The compute capability of an NVIDIA device, if NVML reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_capability: Option<ComputeCapability>,
+    /// Whether the driver has the license that it needs, if NVML reports it. It does not change the
+    /// health of the device.
+    #[serde(default, deserialize_with = "known_license", skip_serializing_if = "Option::is_none")]
+    pub license: Option<LicenseState>,
     /// Why the device must not be allocated; absent if it is healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<Unhealthy>,
@@ -191,6 +198,8 @@ impl ReportedDevice {
             integrated: device.integrated,
             detachable: device.detachable,
             location_path: device.location_path.clone(),
+            compute_capability: device.nvidia.compute_capability,
+            license: device.nvidia.license.map(|license| license.state),
             unhealthy: match entry.health {
                 Health::Healthy => None,
                 Health::Unhealthy(reason) => Some(Unhealthy::of(reason)),
@@ -214,6 +223,14 @@ impl Unhealthy {
         };
         Unhealthy { kind, text: reason.to_string() }
     }
+}
+
+/// The state of a license; unknown if it is one of a newer plugin.
+fn known_license<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<LicenseState>, D::Error> {
+    let state = Option::<String>::deserialize(deserializer)?;
+    Ok(state.and_then(|state| state.parse().ok()))
 }
 
 fn driver_model(device: &Device) -> DriverModel {

@@ -6,7 +6,8 @@ use strum::{EnumIter, IntoEnumIterator};
 
 use crate::{
     Adapter, Cordon, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
-    LocationPath, Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
+    LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError,
+    Vendor,
 };
 
 /// Whether a device can be allocated.
@@ -108,8 +109,8 @@ pub struct Device {
     /// Compute: D3D12 graphics, core compute, generic machine learning, or a
     /// neural processor or compute accelerator by hardware type.
     pub compute: bool,
-    /// The UUID by which CUDA identifies the device, if NVML reports it.
-    pub cuda_uuid: Option<String>,
+    /// What NVML reports of an NVIDIA device.
+    pub nvidia: NvidiaFacts,
     /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
     /// libraries count them, and how many the vendor has.
     pub vendor_index: Option<(usize, usize)>,
@@ -188,7 +189,7 @@ impl Device {
             detachable: adapter.detachable,
             display: adapter.attributes.display(),
             compute: adapter.attributes.compute(),
-            cuda_uuid: None,
+            nvidia: adapter.nvidia.clone(),
             vendor_index: None,
             health: match pnp.problem_code {
                 0 if store.is_some_and(|store| store.lacks_files(host.platform)) => {

@@ -153,7 +153,6 @@ pub(crate) fn select<T, R: Into<Rejection>>(
     let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
         let device = check_adapter(adapter, &mut seen).map(|pnp| Device {
-            cuda_uuid: snapshot.gpu_uuids.get(&pnp.id).cloned(),
             vendor_index: vendor_index(adapter, snapshot),
             ..Device::new(adapter, pnp, &snapshot.host)
         });

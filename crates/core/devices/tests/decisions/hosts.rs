@@ -7,8 +7,8 @@ use std::sync::Arc;
 use devices::{
     Adapter, Attribute, Catalog, CopyToVmValue, DeviceClass, DeviceSet, DriverKey, DriverModel,
     DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid,
-    ModelPolicy, Moment, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule,
-    StoreFiles,
+    ModelPolicy, Moment, NvidiaFacts, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices,
+    ResourceRule, StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
@@ -34,6 +34,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         driver_description: format!("GPU {n}"),
         driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
         dedicated_memory_mib: Some(15360),
+        nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(r"PCI\VEN_{vendor:04X}\{n}&0")),
             description: format!("GPU {n}"),

@@ -10,8 +10,8 @@ use devices::report::{
     Progress, UnhealthyKind, device_events, devices_healthy, devices_ready, labels,
 };
 use devices::{
-    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceName, DeviceSet, HostSnapshot, Moment,
-    Policy,
+    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceName, DeviceSet, HostSnapshot,
+    LicenseState, Moment, Policy,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -48,7 +48,7 @@ fn all_labels(snapshot: &HostSnapshot) -> Labels {
 
 #[test]
 fn the_page_has_every_label_with_its_value_on_a_recorded_host() {
-    let values = labels(&shared(&recorded("made-up-two-vendors.yaml"), 4), true);
+    let values = labels(&shared(&recorded("made-up-vgpu.yaml"), 4), true);
     let mut rows = String::from("| label | example | meaning |\n|---|---|---|\n");
     for Label { name, meaning, .. } in LABELS.iter().chain(FEATURE_DISCOVERY_LABELS) {
         let of_model = name.replace("<product>", &values["directx.microsoft.com/product"]);
@@ -288,6 +288,56 @@ fn a_removed_device_is_an_event_and_stays_labelled_for_its_grace_time() {
 /// The report after it was written as JSON and read.
 fn read_back(report: &NodeReport) -> NodeReport {
     serde_json::from_str(&serde_json::to_string(report).unwrap()).unwrap()
+}
+
+#[test]
+fn a_license_of_a_newer_or_an_older_plugin_is_not_known() {
+    let report = report(&recorded("made-up-vgpu.yaml"));
+    let licenses = |report: &NodeReport| -> Vec<Option<LicenseState>> {
+        report.devices().map(|device| device.license).collect()
+    };
+    let known = [LicenseState::Licensed, LicenseState::Unlicensed].map(Some);
+    assert_eq!(licenses(&report), known);
+    let mut json = serde_json::to_value(&report).unwrap();
+    let devices = json["resources"][0]["devices"].as_array_mut().unwrap();
+    assert_eq!(devices[1]["license"], "unlicensed");
+    devices[0]["license"] = "leased".into();
+    devices[1].as_object_mut().unwrap().remove("license");
+    assert_eq!(licenses(&serde_json::from_value(json).unwrap()), [None, None]);
+}
+
+#[test]
+fn the_architecture_of_a_gpu_has_the_name_that_gpu_feature_discovery_gives_it() {
+    let mut snapshot = recorded("made-up-vgpu.yaml");
+    let mut labels = |capability: &str| {
+        for adapter in &mut snapshot.adapters {
+            adapter.nvidia.compute_capability = capability.parse().ok();
+        }
+        let labels = all_labels(&snapshot);
+        let value = |name: &str| labels.get(&format!("nvidia.com/gpu.{name}")).cloned();
+        [value("family"), value("compute.major"), value("compute.minor")]
+    };
+    for (capability, family) in [
+        ("1.3", "tesla"),
+        ("2.1", "fermi"),
+        ("3.7", "kepler"),
+        ("4.0", "undefined"),
+        ("5.2", "maxwell"),
+        ("6.1", "pascal"),
+        ("7.0", "volta"),
+        ("7.5", "turing"),
+        ("8.0", "ampere"),
+        ("8.6", "ampere"),
+        ("8.9", "ada-lovelace"),
+        ("9.0", "hopper"),
+        ("10.0", "blackwell"),
+        ("12.0", "blackwell"),
+        ("99.0", "undefined"),
+    ] {
+        let (major, minor) = capability.split_once('.').unwrap();
+        assert_eq!(labels(capability), [family, major, minor].map(|text| Some(text.to_owned())));
+    }
+    assert_eq!(labels("not known"), [None, None, None]);
 }
 
 #[test]

@@ -296,21 +296,18 @@ fn environment_hints_name_the_devices_and_can_be_omitted() {
 #[test]
 fn cuda_devices_are_named_if_all_uuids_are_known() {
     let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
-    let id = |n: usize| snapshot.adapters[n].pnp.as_ref().unwrap().id.clone();
-    let first = id(0);
-    let third = id(2);
     let amd = r"PCI\VEN_1002\2&0\0";
     let last = r"PCI\VEN_10DE\3&0\0";
     let cuda = |snapshot: &HostSnapshot, ids: &[&str]| {
         planned(wddm(1), snapshot, ids).unwrap().envs.get("CUDA_VISIBLE_DEVICES").cloned()
     };
     assert_eq!(cuda(&snapshot, &[FIRST]), None);
-    snapshot.gpu_uuids.insert(first, "GPU-1".to_owned());
+    snapshot.adapters[0].nvidia.uuid = Some("GPU-1".to_owned());
     assert_eq!(cuda(&snapshot, &[FIRST]).as_deref(), Some("GPU-1"));
     assert_eq!(cuda(&snapshot, &[FIRST, amd]).as_deref(), Some("GPU-1"));
     assert_eq!(cuda(&snapshot, &[amd]), None);
     assert_eq!(cuda(&snapshot, &[FIRST, last]), None);
-    snapshot.gpu_uuids.insert(third, "GPU-3".to_owned());
+    snapshot.adapters[2].nvidia.uuid = Some("GPU-3".to_owned());
     assert_eq!(cuda(&snapshot, &[FIRST, last]).as_deref(), Some("GPU-1,GPU-3"));
 }
 

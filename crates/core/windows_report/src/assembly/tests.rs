@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use devices::{Attribute, DriverVersion, HardwareId, LocationPath, PnpId};
+use devices::{Attribute, DriverVersion, HardwareId, LocationPath, NvidiaFacts, PnpId};
 
 use super::*;
 use crate::order;
@@ -75,6 +75,7 @@ fn test_adapter(n: u32) -> TestAdapter {
             driver_description: "NVIDIA Tesla T4".to_owned(),
             driver_version: Some(DriverVersion(1)),
             dedicated_memory_mib: Some(15360),
+            nvidia: NvidiaFacts::default(),
             pnp: None,
             driver_store: None,
         }),

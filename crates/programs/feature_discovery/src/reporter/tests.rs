@@ -8,7 +8,7 @@ use config::{EmptyEnvironment, Flags};
 use daemon::answering_daemons::NodeListing;
 use daemon::logging::test_log::Log;
 use devices::report::NodeReport;
-use devices::{CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, Moment};
+use devices::{CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, License, Moment};
 use serde_json::{Value, json};
 
 use super::*;
@@ -111,6 +111,24 @@ fn requests(server: &TestServer) -> Vec<String> {
 
 fn writes(server: &TestServer) -> usize {
     requests(server).iter().filter(|request| *request != WATCH).count()
+}
+
+/// Nothing else changes meanwhile that would wake the reporter.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_gets_no_license_is_an_event_after_ten_minutes() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |states| {
+        let mut host = host();
+        host.adapters[0].nvidia.license = Some(License::MISSING);
+        states.send(known(listed(&host))).unwrap();
+        sleep(10 * MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(events(&server), [""; 0]);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(events(&server), ["DirectXDeviceUnlicensed"]);
+        sleep(60 * MINUTE).await;
+        assert_eq!(events(&server), [""; 0]);
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The JSON document of `devices`. `docs/reference/json.md` describes each key, and a
 //! test compares that page with what the command prints.
 
-use devices::{Device, HostSnapshot, RuntimeFile, Selection};
+use devices::{Device, HostSnapshot, License, RuntimeFile, Selection};
 use serde::Serialize;
 
 use crate::devices::{driver_key, location_path, store_path};
@@ -31,6 +31,7 @@ struct DeviceView<'a> {
     supports_display: bool,
     supports_compute: bool,
     healthy: bool,
+    license: Option<License>,
     runtime_files: Vec<File>,
     runtime_files_wow64: Vec<File>,
 }
@@ -95,6 +96,7 @@ impl<'a> DeviceView<'a> {
             supports_display: device.display,
             supports_compute: device.compute,
             healthy: device.health.is_healthy(),
+            license: device.nvidia.license,
             runtime_files: files(&device.runtime_files.system32),
             runtime_files_wow64: files(&device.runtime_files.wow64),
         }

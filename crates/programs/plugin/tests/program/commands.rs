@@ -16,10 +16,11 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// The hosts whose output is compared: together they show every line that the output can have.
 /// What differs from host to host otherwise is decided, and tested, in the crate `devices`.
-const DEVICES_SHOWN: [&str; 4] = [
+const DEVICES_SHOWN: [&str; 5] = [
     "made-up-devices-without-adapter.yaml",
     "made-up-npu-beside-gpu.yaml",
     "made-up-remote-session.yaml",
+    "made-up-vgpu.yaml",
     "made-up-wsl2-laptop.yaml",
 ];
 const SIMULATIONS_SHOWN: [&str; 2] = ["aws-t4-two.yaml", "made-up-wsl2-laptop.yaml"];

@@ -138,6 +138,17 @@ fn an_unhealthy_device_is_named_and_pods_can_use_the_others() {
     );
 }
 
+/// Without a license, a device is slowed down, and neither its health nor what pods get shows that.
+#[test]
+fn a_device_without_a_license_is_a_note_and_no_fault() {
+    let document = Simulation { host: "made-up-vgpu.yaml", ..Default::default() }.run();
+    let device = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\6&2C7D114F&0&0";
+    let note = format!("{device}: the driver has no license, so the GPU is slowed down");
+    assert_eq!(document["notes"], serde_json::json!([note]));
+    let [healthy, _] = conditions(&document).try_into().unwrap();
+    assert_eq!(healthy, "DirectXDevicesHealthy True AllHealthy 2 of 2 devices are healthy");
+}
+
 #[test]
 fn a_device_that_is_out_of_service_is_no_fault() {
     let config = "cordonedDevices: ['PCIROOT(0)#PCI(1B00)']";

@@ -1,10 +1,13 @@
 //! NVIDIA's management library, loaded from a driver's folder.
 #![allow(unsafe_code, reason = "calls nvml.dll")]
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::ptr;
-use windows_report::gpu_uuids::{Gpu, PciAddress};
+
+use devices::{ComputeCapability, License, NvidiaFacts};
+use windows_report::nvml::{Gpu, PciAddress};
+use windows_report::nvml_license::{self, EarlierFeature, Features};
 
 use super::library::Library;
 
@@ -34,6 +37,8 @@ type Count = unsafe extern "C" fn(*mut c_uint) -> Return;
 type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
 type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
+type GetCapability = unsafe extern "C" fn(Device, *mut c_int, *mut c_int) -> Return;
+type GetFeatures<F> = unsafe extern "C" fn(Device, *mut Features<F>) -> Return;
 
 /// The initialized library; dropping it shuts the library down. It stays loaded: NVIDIA does not
 /// promise that it can be unloaded, and a process that does so again and again may crash.
@@ -87,7 +92,12 @@ impl Nvml {
         let mut device = ptr::null_mut();
         // SAFETY: the second argument points to a writable handle.
         check("nvmlDeviceGetHandleByIndex_v2", unsafe { by_index(index, &raw mut device) })?;
-        Ok(Gpu { address: self.address(device)?, uuid: self.uuid(device)? })
+        let facts = NvidiaFacts {
+            uuid: self.uuid(device).ok(),
+            compute_capability: self.compute_capability(device).ok(),
+            license: self.license(device),
+        };
+        Ok(Gpu { address: self.address(device)?, facts })
     }
 
     fn address(&self, device: Device) -> io::Result<PciAddress> {
@@ -108,6 +118,37 @@ impl Nvml {
         check("nvmlDeviceGetUUID", unsafe { get(device, buffer, UUID_BYTES) })?;
         let uuid = CStr::from_bytes_until_nul(&text).map_err(io::Error::other)?;
         Ok(uuid.to_string_lossy().into_owned())
+    }
+
+    fn compute_capability(&self, device: Device) -> io::Result<ComputeCapability> {
+        // SAFETY: the type is the one nvml.h declares.
+        let get: GetCapability =
+            unsafe { self.library.function(c"nvmlDeviceGetCudaComputeCapability") }?;
+        let (mut major, mut minor): (c_int, c_int) = (0, 0);
+        let (into_major, into_minor) = (&raw mut major, &raw mut minor);
+        // SAFETY: the handle comes from the library, and both numbers are writable.
+        let result = unsafe { get(device, into_major, into_minor) };
+        check("nvmlDeviceGetCudaComputeCapability", result)?;
+        Ok(ComputeCapability { major: major.cast_unsigned(), minor: minor.cast_unsigned() })
+    }
+
+    fn license(&self, device: Device) -> Option<License> {
+        let newest = self.features(device, nvml_license::FUNCTION);
+        let earlier = self.features::<EarlierFeature>(device, nvml_license::EARLIER_FUNCTION);
+        nvml_license::read(newest, earlier)
+    }
+
+    /// A call of the function `name`, which must fill this structure.
+    fn features<F>(
+        &self,
+        device: Device,
+        name: &str,
+    ) -> Option<impl FnOnce(&mut Features<F>) -> Return> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the callers name the function of nvml.h that fills their structure.
+        let get: GetFeatures<F> = unsafe { self.library.function(&name) }.ok()?;
+        // SAFETY: the handle comes from the library, and the structure is writable.
+        Some(move |features: &mut Features<F>| unsafe { get(device, features) })
     }
 }
 

@@ -88,6 +88,7 @@ impl Kernel {
             luid: Some(number(adapter.AdapterLuid)),
             driver: None,
             memory_bytes: None,
+            license: None,
         }
     }
 

@@ -73,6 +73,7 @@ fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
         luid,
         driver: number(adapter, DriverVersion).map(driver_version),
         memory_bytes: number(adapter, DedicatedAdapterMemory),
+        license: None,
     }
 }
 

@@ -65,5 +65,6 @@ fn describe(adapter: &IDXGIAdapter1) -> Result<DeviceInfo, Fault> {
         luid: Some(luid),
         driver: version.map(|version| driver_version(version.cast_unsigned())),
         memory_bytes: Some(description.DedicatedVideoMemory as u64),
+        license: None,
     })
 }

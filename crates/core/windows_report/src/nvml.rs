@@ -1,11 +1,11 @@
-//! The UUIDs of NVIDIA GPUs, with which CUDA identifies devices.
+//! What NVIDIA's management library (NVML) reports of GPUs.
 //!
-//! The `PnP` manager and NVIDIA's management library (NVML) both report the PCI address of
-//! a GPU, which connects a device with its UUID.
+//! The `PnP` manager and NVML both report the PCI address of a GPU, which connects a device with
+//! what NVML reports of it.
 
 use std::collections::BTreeMap;
 
-use devices::PnpId;
+use devices::{NvidiaFacts, PnpId};
 
 /// A PCI address without the function number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,23 +37,26 @@ impl PciAddress {
 pub struct Gpu {
     /// Its address.
     pub address: PciAddress,
-    /// `GPU-` and a UUID.
-    pub uuid: String,
+    /// What else it reports.
+    pub facts: NvidiaFacts,
 }
 
-/// The UUID of each device whose address matches a GPU. If no address matches exactly, the
+/// What NVML reports of each device whose address matches a GPU. If no address matches exactly, the
 /// segment is ignored, provided that only one device and one GPU match: in virtual machines,
 /// Windows and NVML number the segments differently.
 #[must_use]
-pub fn uuids_by_device(devices: &[(PnpId, PciAddress)], gpus: &[Gpu]) -> BTreeMap<PnpId, String> {
-    let mut uuids = BTreeMap::new();
+pub fn facts_by_device(
+    devices: &[(PnpId, PciAddress)],
+    gpus: &[Gpu],
+) -> BTreeMap<PnpId, NvidiaFacts> {
+    let mut facts = BTreeMap::new();
     for (id, address) in devices {
         let exact = gpus.iter().find(|gpu| gpu.address == *address);
         if let Some(gpu) = exact.or_else(|| only_gpu_at_slot(devices, gpus, *address)) {
-            uuids.insert(id.clone(), gpu.uuid.clone());
+            facts.insert(id.clone(), gpu.facts.clone());
         }
     }
-    uuids
+    facts
 }
 
 /// The GPU with this bus and device number, if there is only one, and only one device.
@@ -79,14 +82,15 @@ mod tests {
     }
 
     fn gpu(address: PciAddress, uuid: &str) -> Gpu {
-        Gpu { address, uuid: uuid.to_owned() }
+        let facts = NvidiaFacts { uuid: Some(uuid.to_owned()), ..NvidiaFacts::default() };
+        Gpu { address, facts }
     }
 
     fn uuids(addresses: &[PciAddress], gpus: &[Gpu]) -> Vec<Option<String>> {
         let id = |n: usize| PnpId::new(n.to_string());
         let devices: Vec<_> = addresses.iter().enumerate().map(|(n, p)| (id(n), *p)).collect();
-        let found = uuids_by_device(&devices, gpus);
-        (0..devices.len()).map(|n| found.get(&id(n)).cloned()).collect()
+        let found = facts_by_device(&devices, gpus);
+        (0..devices.len()).map(|n| found.get(&id(n))?.uuid.clone()).collect()
     }
 
     #[test]
