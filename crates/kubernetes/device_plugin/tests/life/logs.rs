@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use device_plugin::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
@@ -11,7 +11,8 @@ use kubelet_double::{
 };
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
-use tracing::subscriber::DefaultGuard;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin};
 
@@ -21,6 +22,10 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     fn start() -> (Log, DefaultGuard) {
+        // While there is only one subscriber, a line that another thread logs first is off for every
+        // thread if that other thread has no subscriber.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(NoSubscriber::default()));
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
