@@ -121,7 +121,7 @@ async fn a_device_that_gets_no_license_is_an_event_after_ten_minutes() {
         let mut host = host();
         host.adapters[0].nvidia.license = Some(License::MISSING);
         states.send(known(listed(&host))).unwrap();
-        sleep(10 * MINUTE - Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(599)).await;
         assert_eq!(events(&server), [""; 0]);
         sleep(Duration::from_secs(2)).await;
         assert_eq!(events(&server), ["DirectXDeviceUnlicensed"]);
