@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use device_plugin::pod_resources::Attribution;
+use devices::report::MovedDevice;
 use devices::{
     AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, ReplicaId,
     ResourceDevices, WarningEffect,
@@ -110,6 +111,15 @@ impl ReplacedDriver {
             })
             .map(|(.., holder)| format!("{}/{}", holder.namespace, holder.pod))
             .collect()
+    }
+}
+
+/// Logs devices that belong to another resource than before.
+pub(crate) fn log_moved_devices(moved: &[MovedDevice]) {
+    for MovedDevice { id, from, to, .. } in moved {
+        let hint = "request the new resource in pods, or give both driver models one resource with \
+                    a rule of `resources`";
+        tracing::warn!(device = %id, %from, %to, hint, "a device belongs to another resource now");
     }
 }
 
