@@ -217,6 +217,11 @@ func crictlDouble(state string, arguments []string) error {
 		if strings.Contains(string(text), "vpci-location-path") {
 			return fmt.Errorf("hcs::CreateComputeSystem container-1: The specified device was not found")
 		}
+		for _, class := range setting(state, "refused-classes") {
+			if strings.Contains(string(text), class) {
+				return fmt.Errorf("hcs::CreateComputeSystem container-1: The parameter is incorrect")
+			}
+		}
 	case "exec":
 		return execDouble(state, arguments[3:])
 	case "stop":

@@ -135,6 +135,10 @@ func (n *node) steps() []step {
 		{name: "images", proves: "containerd pulls and unpacks images for this Windows", limit: long, needs: needs("containerd"), run: n.pullImages},
 		{name: "container", proves: "a container without device has no drivers of the host", limit: short, needs: needs("images"), run: n.withoutDevice},
 		{name: "class", proves: "a container with the class of display adapters has the drivers of the host", limit: short, needs: needs("container"), run: n.withClass},
+		{
+			name: "classes", proves: "Windows accepts the classes that could contain compute-only devices", limit: 3 * short, needs: needs("container"),
+			informative: true, unless: live, run: n.tryClasses,
+		},
 		{name: "file", proves: "a container has a read-only file of the host in System32", limit: short, needs: needs("container"), run: n.withFile},
 		{
 			name: "file32", proves: "a container without SysWOW64 starts with a file in it", limit: short, needs: needs("file"),

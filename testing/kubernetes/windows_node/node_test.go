@@ -95,7 +95,7 @@ func TestContainersWithoutTheKubelet(t *testing.T) {
 		// There is no driver store, and no kubelet.
 		case "prediction", "kubelet":
 			wanted = failed
-		case "registration", "pod", "launcher", "probe", "equality", "capacity", "plugin-restart", "kubelet-restart", "container-restart",
+		case "classes", "registration", "pod", "launcher", "probe", "equality", "capacity", "plugin-restart", "kubelet-restart", "container-restart",
 			"service-install", "service-start", "service-failure", "service-stop", "service-uninstall",
 			"image", "image-probes", "image-config", "image-stop", "visible-image":
 			wanted = skipped
@@ -301,14 +301,42 @@ func TestAPodWithoutItsFilesIsNotStarted(t *testing.T) {
 func TestAContainerWithoutItsDeviceFails(t *testing.T) {
 	n := newNode(t)
 	n.set(t, "broken", "class")
-	findings := runSteps(limited(t), n.steps()[:8], func(finding) {})
+	findings := runSteps(limited(t), n.steps()[:9], func(finding) {})
 	if f := findings[6]; f.status != failed || f.what != "the container does not see what it should" {
 		t.Errorf("%+v", f)
 	}
-	if f := findings[7]; f.status != ok {
+	if f := findings[8]; f.step != "file" || f.status != ok {
 		t.Errorf("%+v", f)
 	}
 	must(t, n.clean(limited(t)))
+}
+
+// A refused class is a result, and does not fail the run.
+func TestEachDeviceClassIsTried(t *testing.T) {
+	for refused, wanted := range map[string]status{"": ok, computeArrival + " " + displayArrival: warning} {
+		n := newNode(t)
+		n.live = true
+		n.set(t, "refused-classes", refused)
+		f := runSteps(limited(t), n.steps()[:8], func(finding) {})[7]
+		if f.step != "classes" || f.status != wanted {
+			t.Errorf("%+v", f)
+		}
+		expected := []string{
+			"5B45201D-F2F2-4F3B-85BB-30FF1F953599=accepted,drivers:yes",
+			"1024E4C9-47C9-48D3-B4A8-F9DF78523B53=accepted,drivers:no", "1CA05180-A699-450A-9A0C-DE4FBE3DDD89=accepted,drivers:no",
+		}
+		if refused != "" {
+			expected[1], expected[2] = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53=refused", "1CA05180-A699-450A-9A0C-DE4FBE3DDD89=refused"
+			if strings.Count(f.detail, "The parameter is incorrect") != 2 {
+				t.Errorf("%q", f.detail)
+			}
+		}
+		// The last one is the time.
+		if got := f.measured[:len(f.measured)-1]; !slices.Equal(got, expected) {
+			t.Errorf("%q", got)
+		}
+		must(t, n.clean(limited(t)))
+	}
 }
 
 func TestAMissingImageIsNamed(t *testing.T) {

@@ -15,6 +15,10 @@ const (
 	pauseImage = "registry.k8s.io/pause:3.10.2"
 	// displayClass is what makes Windows show a container every display adapter.
 	displayClass = "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599"
+	// computeArrival and displayArrival are classes that drivers register in addition
+	// (docs/configuration.md). Whether HCS accepts them is not known.
+	computeArrival = "class/1024E4C9-47C9-48D3-B4A8-F9DF78523B53"
+	displayArrival = "class/1CA05180-A699-450A-9A0C-DE4FBE3DDD89"
 	// driverStore is where a container with that class has the drivers of the host.
 	driverStore = `C:\Windows\System32\HostDriverStore\FileRepository`
 	// mountedFile is a file that no Windows has.
@@ -234,6 +238,28 @@ func (n *node) withoutDevice(ctx context.Context) ([]string, error) {
 // withClass runs a container with the class of display adapters.
 func (n *node) withClass(ctx context.Context) ([]string, error) {
 	return nil, n.mustSee(ctx, "class", container{user: user, devices: []string{displayClass}}, checks{"folder": "yes"})
+}
+
+// tryClasses runs a container with each class that could contain devices that only compute, and
+// measures which of them Windows accepts.
+func (n *node) tryClasses(ctx context.Context) ([]string, error) {
+	var measured []string
+	var refused []error
+	for _, class := range []string{displayClass, computeArrival, displayArrival} {
+		guid := strings.TrimPrefix(class, "class/")
+		result := "refused"
+		output, err := n.runContainer(ctx, guid, container{user: user, devices: []string{class}})
+		if err != nil {
+			refused = append(refused, fmt.Errorf("%s: %w", guid, err))
+		} else {
+			result = "accepted,drivers:" + parseOutput(output).checks["folder"]
+		}
+		measured = append(measured, guid+"="+result)
+	}
+	if len(refused) > 0 {
+		return measured, &problem{"Windows does not accept every device class", "do not use the others as deviceClass", errors.Join(refused...)}
+	}
+	return measured, nil
 }
 
 // withFile runs containers with a read-only file in System32.

@@ -17,6 +17,7 @@ use command_line::HostError;
 use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
+use devices::report::DeviceResources;
 use devices::{
     Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, NvidiaFacts, ResetHistory,
 };
@@ -68,6 +69,7 @@ pub struct NodeDevices {
     published: PublishedDevices,
     /// In the order of the catalog.
     resources: Vec<Arc<AdvertisedResource>>,
+    device_resources: DeviceResources,
     served: watch::Sender<Served>,
     configuration: ConfigReload,
 }
@@ -129,6 +131,7 @@ impl NodeDevices {
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
+            device_resources: DeviceResources::default(),
             served: watch::Sender::default(),
             configuration: sources.configuration,
         };
@@ -416,8 +419,9 @@ impl NodeDevices {
             .collect()
     }
 
-    /// Hands to the supervisor what the daemon reports of its node, if it has changed.
-    fn serve_report(&self) {
+    /// Hands to the supervisor what the daemon reports of its node, if it has changed, and logs the
+    /// devices that belong to another resource now.
+    fn serve_report(&mut self) {
         let set = self.published.set();
         let cordoned =
             set.cordoned().map(|(id, reason)| format!("device {id} is unhealthy: {reason}"));
@@ -425,6 +429,7 @@ impl NodeDevices {
             rejected_configuration: self.configuration.last_error(),
             ..PluginReport::new(pod_uid(), &set, self.published.pending())
         };
+        logging::log_moved_devices(&self.device_resources.update(&report.node));
         let unknown = match &self.snapshot.cordoned {
             Cordons::Unknown(reason) => Some(format!(
                 "the cordoned devices are not known: {reason}; hint: {}",

@@ -93,7 +93,7 @@ subjects! {
     Configuration { ConfigurationInvalid, ConfigurationNotice }
     Device {
         NoDevice, NoUsableDevice, AdaptersNotRead, ProblemCode, DeviceUnhealthy, NoAdapter,
-        AdapterReadInPart,
+        AdapterReadInPart, AdapterNotListed,
     }
     /// The files that a driver names for containers.
     RuntimeFiles {

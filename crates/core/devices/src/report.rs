@@ -5,6 +5,7 @@
 
 mod condition;
 mod device_events;
+mod device_resources;
 mod feature_discovery_labels;
 mod label_value;
 mod labels;
@@ -15,6 +16,7 @@ pub use condition::{
     Condition, ConditionKind, ConditionStatus, Progress, devices_healthy, devices_ready,
 };
 pub use device_events::{DeviceEvent, EventReason, device_events};
+pub use device_resources::{DeviceResources, MovedDevice};
 pub use feature_discovery_labels::FEATURE_DISCOVERY_LABELS;
 pub use label_value::{Labels, label_value};
 pub use labels::{LABELS, Label, labels};

@@ -12,6 +12,7 @@ use devices::{
 };
 
 use crate::copy_to_vm::{self, RawValue};
+use crate::kernel_report::KernelReport;
 use crate::store_path;
 
 /// The data that the assembly needs from Windows. Each result is valid only at the time of
@@ -19,6 +20,9 @@ use crate::store_path;
 pub trait Host {
     /// The adapters that Windows lists, in its order, with their attributes.
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
+    /// The adapters that only the graphics kernel lists, and what it reports about each: those that
+    /// are not in `listed`. Empty if the kernel cannot be asked.
+    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)>;
     /// An adapter without its attributes, its device and its driver.
     fn adapter(&self, luid: Luid) -> io::Result<Adapter>;
     /// The present devices that belong to an adapter, and the display and compute devices that have
@@ -65,7 +69,9 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     let (mut devices, without_luid) = by_luid(host.devices()?);
     let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
-    for listed in host.adapters() {
+    let all = host.adapters();
+    let luids: Vec<Luid> = all.iter().map(|(luid, _)| *luid).collect();
+    for listed in all {
         let luid = listed.0;
         let mut notes = Vec::new();
         let read = adapter(host, inside_container, listed, devices.remove(&luid), &mut notes);
@@ -79,6 +85,12 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);
     }
+    host.begin(ReadStep::KernelAdapters);
+    for (luid, report) in host.other_adapters(&luids) {
+        let pnp = devices.get(&luid).and_then(|candidate| candidate.device.as_ref().ok());
+        // A driver that is being updated cannot be read, and comes back.
+        snapshot.warnings.extend(report.ok().and_then(|report| not_listed(luid, &report, pnp)));
+    }
     // A device may keep the LUID of an adapter that Windows no longer lists.
     let without_adapter = without_luid.into_iter().chain(devices.into_values());
     snapshot.devices_without_adapter = without_adapter
@@ -86,6 +98,24 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
         .filter(|device| device.problem_code != 0)
         .collect();
     Ok(snapshot)
+}
+
+/// The warning about an adapter that only the graphics kernel lists. Displays and software are not
+/// missing, and a device with a problem is reported as such.
+fn not_listed(
+    luid: Luid,
+    report: &KernelReport,
+    pnp: Option<&PnpDevice>,
+) -> Option<AdapterWarning> {
+    let adapter = Adapter { pnp: pnp.cloned(), ..report.adapter(luid) };
+    let has_problem = pnp.is_some_and(|pnp| pnp.problem_code != 0);
+    if has_problem || !report.can_compute() || !adapter.is_gpu_or_accelerator() {
+        return None;
+    }
+    let id = pnp.map(|pnp| format!(" ({})", pnp.id)).unwrap_or_default();
+    let name = Some(adapter.name()).filter(|name| !name.is_empty()).unwrap_or("an adapter");
+    let text = format!("DXCore does not list {name}{id}, which the graphics kernel lists");
+    Some(AdapterWarning { luid, text, effect: WarningEffect::NotListed })
 }
 
 /// One device for each LUID, and the devices without one. For a linked adapter, this is the first

@@ -82,6 +82,12 @@ impl KernelReport {
         }
     }
 
+    /// Whether the adapter renders or computes: one that only displays does neither.
+    #[must_use]
+    pub fn can_compute(&self) -> bool {
+        self.has(RENDER_SUPPORTED) || self.has(COMPUTE_ONLY)
+    }
+
     /// The device instance IDs of the adapter `luid`.
     pub fn device_keys(&self, luid: Luid) -> impl Iterator<Item = DeviceKey> {
         self.pnp_keys.iter().zip(0..).filter_map(move |(key, physical_index)| {

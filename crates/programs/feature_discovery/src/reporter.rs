@@ -12,7 +12,7 @@ use std::time::Duration;
 use cluster::{Client, ClusterError, Event, Node, NodeWatch, WatchEvent, has_taint};
 use daemon::answering_daemons::NodeState;
 use daemon::cordon_file;
-use devices::report::{DeviceEvent, device_events};
+use devices::report::{DeviceEvent, DeviceResources, device_events};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
@@ -58,6 +58,7 @@ pub(crate) struct Reporter {
     events: EventQueue,
     /// Events about the first report, until it is known whether an earlier run reported them.
     first_events: Option<Vec<DeviceEvent>>,
+    resources: DeviceResources,
     is_outage_reported: bool,
     taint_wait: TaintWait,
     license_wait: LicenseWait,
@@ -84,6 +85,7 @@ impl Reporter {
             plugin: PluginHistory::default(),
             events: EventQueue::new(Instant::now()),
             first_events: None,
+            resources: DeviceResources::default(),
             is_outage_reported: false,
             taint_wait: TaintWait::default(),
             license_wait: LicenseWait::default(),
@@ -176,6 +178,8 @@ impl Reporter {
         } else {
             self.events.extend(events);
         }
+        let moved = self.resources.update(&after.node);
+        self.events.extend(moved.into_iter().map(DeviceEvent::from).collect());
         for error in after.rejected_configurations.difference(&before.rejected_configurations) {
             self.events.add_rejection(error.clone());
         }

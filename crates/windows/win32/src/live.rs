@@ -14,7 +14,7 @@ use windows_registry::Key;
 use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
 use windows_report::copy_to_vm::RawValue;
 use windows_report::device_class::displays_or_computes;
-use windows_report::kernel_report::{DeviceKey, key_of};
+use windows_report::kernel_report::{DeviceKey, KernelReport, key_of};
 use windows_report::property::{Property, PropertyError};
 use windows_report::text;
 
@@ -48,6 +48,13 @@ pub(crate) struct LiveHost<'a> {
 impl Host for LiveHost<'_> {
     fn adapters(&self) -> Vec<(Luid, Attributes)> {
         self.adapters.listed()
+    }
+
+    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)> {
+        self.adapters.only_in_kernel(listed).unwrap_or_else(|error| {
+            tracing::debug!(%error, "cannot compare with the adapters of the graphics kernel");
+            Vec::new()
+        })
     }
 
     fn adapter(&self, luid: Luid) -> io::Result<Adapter> {

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use device_plugin::pod_resources::Attribution;
+use devices::report::MovedDevice;
 use devices::{
     AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, ReplicaId,
     ResourceDevices, WarningEffect,
@@ -113,11 +114,25 @@ impl ReplacedDriver {
     }
 }
 
-/// Logs which adapters could not be read, or only in part, unless the last snapshot had the
-/// same problem.
+/// Logs devices that belong to another resource than before.
+pub(crate) fn log_moved_devices(moved: &[MovedDevice]) {
+    for MovedDevice { id, from, to, .. } in moved {
+        let hint = "request the new resource in pods, or give both driver models one resource with \
+                    a rule of `resources`";
+        tracing::warn!(device = %id, %from, %to, hint, "a device belongs to another resource now");
+    }
+}
+
+/// Logs which adapters could not be read, or only in part, or are missing in a list, unless the
+/// last snapshot had the same problem.
 pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     for warning in after.iter().filter(|warning| !before.contains(warning)) {
         let AdapterWarning { luid, text, effect } = warning;
+        if *effect == WarningEffect::NotListed {
+            let hint = "doctor prints the fix";
+            tracing::warn!(%luid, reason = text, hint, "an adapter is not advertised");
+            continue;
+        }
         let unreadable = *effect == WarningEffect::Unreadable;
         tracing::warn!(%luid, reason = text, unreadable, "adapter could not be read completely");
     }
@@ -226,16 +241,19 @@ mod tests {
     #[test]
     fn a_warning_is_logged_once_while_it_stays() {
         let log = Log::start();
-        let warning = |luid| AdapterWarning {
+        let warning = |luid, effect| AdapterWarning {
             luid: Luid(luid),
             text: "the driver is being updated".to_owned(),
-            effect: WarningEffect::Unreadable,
+            effect,
         };
-        log_adapter_warnings(&[], &[warning(1)]);
-        log_adapter_warnings(&[warning(1)], &[warning(1), warning(2)]);
+        let [one, two] = [1, 2].map(|luid| warning(luid, WarningEffect::Unreadable));
+        let three = warning(3, WarningEffect::NotListed);
+        log_adapter_warnings(&[], std::slice::from_ref(&one));
+        log_adapter_warnings(std::slice::from_ref(&one), &[one.clone(), two, three]);
         let text = log.text();
         assert_eq!(text.matches("adapter could not be read").count(), 2, "{text}");
         assert_eq!(text.matches("luid=1").count(), 1, "{text}");
+        assert_eq!(text.matches("an adapter is not advertised").count(), 1, "{text}");
     }
 
     #[test]

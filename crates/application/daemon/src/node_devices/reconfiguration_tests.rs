@@ -75,6 +75,21 @@ fn resources_appear_disappear_and_change_their_replicas() {
     assert_eq!(refusal.message(), "resource a/t4 is no longer configured");
 }
 
+#[test]
+fn devices_that_move_to_another_resource_are_logged_once() {
+    let log = Log::start();
+    let mut devices = node("");
+    devices.reconfigure(catalog_of("resources: [{name: a/t4, match: {vendor: nvidia}}]")).unwrap();
+    devices.serve_report();
+    devices.serve_report();
+    let text = log.text();
+    let line = "a device belongs to another resource now";
+    let moves = text.lines().filter(|text| text.contains(line));
+    let names = "from=directx.microsoft.com/display to=a/t4";
+    assert_eq!(moves.filter(|text| text.contains(names)).count(), 2, "{text}");
+    assert_eq!(text.matches(line).count(), 2, "{text}");
+}
+
 /// The mounts of a container with the first device.
 fn mounts(devices: &NodeDevices) -> Vec<String> {
     let set = devices.published().set();

@@ -404,7 +404,7 @@ async fn what_nvml_reports_arrives_later_and_changes_no_list() {
 }
 
 /// The license of the only device in the report.
-fn reported_license(devices: &NodeDevices) -> Option<LicenseState> {
+fn reported_license(devices: &mut NodeDevices) -> Option<LicenseState> {
     devices.serve_report();
     let report = PluginReport::read(&devices.served.borrow().document).unwrap();
     report.node.devices().next().unwrap().license
@@ -416,7 +416,7 @@ async fn a_license_is_reported_and_its_loss_logged_and_no_list_changes() {
     let (mut devices, _send) = with_reads_from_test(one_gpu());
     let list = list(&devices);
     let adapters = one_gpu().adapters;
-    assert_eq!(reported_license(&devices), None);
+    assert_eq!(reported_license(&mut devices), None);
     let until = |hour| License::until(devices::UtcTime::from_calendar([2026, 12, 1, hour, 0, 0]));
     for (license, lost) in [
         (License::MISSING, 0),
@@ -427,17 +427,17 @@ async fn a_license_is_reported_and_its_loss_logged_and_no_list_changes() {
         (License::NOT_REQUIRED, 1),
     ] {
         devices.apply_nvidia(nvml(&adapters, license));
-        assert_eq!(reported_license(&devices), Some(license.state));
+        assert_eq!(reported_license(&mut devices), Some(license.state));
         // The next snapshot does not contain it, and NVML has answered before.
         devices.apply_read(read(Cause::Safety, one_gpu())).unwrap();
-        assert_eq!(reported_license(&devices), Some(license.state));
+        assert_eq!(reported_license(&mut devices), Some(license.state));
         let text = log.text();
         assert_eq!(text.matches("lost its license").count(), lost, "{text}");
         assert_eq!(text.matches("that was not reported").count(), 0, "{text}");
     }
     assert_eq!(log.text().matches("license of the driver").count(), 2, "{}", log.text());
     devices.apply_nvidia(crate::host::NvidiaGpus::new());
-    assert_eq!(reported_license(&devices), None);
+    assert_eq!(reported_license(&mut devices), None);
     assert!(!list.has_changed().unwrap());
 }
 
@@ -447,10 +447,10 @@ async fn the_license_in_an_inventory_is_reported() {
     let mut host = one_gpu();
     host.adapters[0].nvidia.license = Some(License::MISSING);
     let (mut devices, _send) = with_reads_from_test(host.clone());
-    assert_eq!(reported_license(&devices), Some(LicenseState::Unlicensed));
+    assert_eq!(reported_license(&mut devices), Some(LicenseState::Unlicensed));
     host.adapters[0].nvidia.license = Some(License::until(None));
     devices.apply_read(read(Cause::Change, host)).unwrap();
-    assert_eq!(reported_license(&devices), Some(LicenseState::Licensed));
+    assert_eq!(reported_license(&mut devices), Some(LicenseState::Licensed));
 }
 
 fn reasons(set: &DeviceSet) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Causes that one finding knows and the hints of others name.
 
-use devices::{Device, HostFacts, HostSnapshot, NvidiaGpu, Nvml};
+use devices::{AdapterWarning, Device, HostFacts, HostSnapshot, NvidiaGpu, Nvml, WarningEffect};
 
 use super::hardware::is_no_gpu;
 use crate::problem_codes::UPDATE_GUEST;
@@ -17,7 +17,8 @@ pub(super) fn no_device(snapshot: &HostSnapshot) -> Option<String> {
     if let Some(fix) = tcc_mode(nvml) {
         return Some(fix);
     }
-    if snapshot.devices_without_adapter.iter().any(|pnp| !is_no_gpu(&pnp.id)) {
+    let is_missing = snapshot.devices_without_adapter.iter().any(|pnp| !is_no_gpu(&pnp.id));
+    if is_missing || not_listed(snapshot).next().is_some() {
         return Some("fix what the lines `device` report about each device".to_owned());
     }
     let gpus = gpus(nvml);
@@ -27,6 +28,11 @@ pub(super) fn no_device(snapshot: &HostSnapshot) -> Option<String> {
         "NVIDIA driver {driver} runs and reports {named}: restart the host; if the problem \
          persists, reinstall the driver"
     ))
+}
+
+/// The adapters that only the graphics kernel lists.
+pub(super) fn not_listed(snapshot: &HostSnapshot) -> impl Iterator<Item = &AdapterWarning> {
+    snapshot.warnings.iter().filter(|warning| warning.effect == WarningEffect::NotListed)
 }
 
 /// The GPUs in TCC mode and how to switch them, if there are any.

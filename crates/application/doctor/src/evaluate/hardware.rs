@@ -17,6 +17,11 @@ use crate::problem_codes;
 pub(super) const UPDATE_OR_MOUNT: &str = "update the driver on the Windows host, and restart the virtual machine (`wsl --shutdown`; in Hyper-V, copy \
      its folder again); check that it has /usr/lib/wsl (`[gpu]` in /etc/wsl.conf), and a node in a container too";
 
+/// What to do about an adapter that only the graphics kernel lists.
+const UPDATE_OR_WDDM: &str = "containers cannot get it: install the newest driver of its vendor for this Windows, and restart the host; an \
+     NVIDIA GPU in MCDM mode can be switched with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
+     license for that)";
+
 /// What to do if the adapters cannot be read.
 const UNREAD_ON_LINUX: &str = "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig or the GPU \
      partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
@@ -42,14 +47,19 @@ fn is_gpu(adapter: &Adapter) -> bool {
     adapter.is_gpu_or_accelerator() && is_gpu
 }
 
-/// Each device with its driver, the devices without an adapter, and the adapters that could be read
-/// only in part.
+/// Each device with its driver, the devices without an adapter, the adapters that `DXCore` does not
+/// list, and those that could be read only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
     let on_linux = snapshot.host.platform == Platform::LinuxDxg;
     let broken = snapshot.devices_without_adapter.iter();
     let broken = broken.map(|pnp| without_adapter(pnp, devices));
+    let not_listed = causes::not_listed(snapshot).map(|warning| {
+        let finding = FindingId::AdapterNotListed.warning(&warning.text, UPDATE_OR_WDDM);
+        finding.of(format!("adapter with LUID {}", warning.luid))
+    });
+    let missing = broken.chain(not_listed);
     if devices.is_empty() {
-        return iter::once(no_device(snapshot)).chain(broken).collect();
+        return iter::once(no_device(snapshot)).chain(missing).collect();
     }
     let default_hint = if on_linux {
         UPDATE_OR_MOUNT
@@ -60,7 +70,7 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
         |device: &Device| causes::missing_files(device, &snapshot.host).unwrap_or(default_hint);
     let mut checks: Vec<Finding> =
         devices.iter().map(|device| one_device(device, &snapshot.host, hint(device))).collect();
-    checks.extend(broken);
+    checks.extend(missing);
     let warnings = snapshot.warnings.iter();
     let is_of_gpu = |warning: &AdapterWarning| {
         let adapter = snapshot.adapters.iter().find(|adapter| adapter.luid == warning.luid);

@@ -445,6 +445,33 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
     assert_eq!(checks[1].what, "its folder was not read");
 }
 
+/// Beside another device, and on a host on which it is the only GPU.
+#[test]
+fn an_adapter_that_only_the_kernel_lists_is_a_warning_and_explains_a_host_without_devices() {
+    let not_listed = |facts: &mut NodeFacts| {
+        let text = "DXCore does not list NVIDIA H100".to_owned();
+        let effect = WarningEffect::NotListed;
+        facts.snapshot.warnings.push(AdapterWarning { luid: Luid(9), text, effect });
+    };
+    let alone = |facts: &mut NodeFacts| {
+        adapters(facts).clear();
+        facts.snapshot.node.nvml = None;
+        not_listed(facts);
+    };
+    for change in [&not_listed as &dyn Fn(&mut NodeFacts), &alone] {
+        let checks = changed(Subject::Device, change);
+        let [device, missing] = checks.as_slice() else { panic!("{checks:?}") };
+        assert_eq!((missing.status, missing.id), (Status::Warning, Some("adapter-not-listed")));
+        assert_eq!(missing.object.as_deref(), Some("adapter with LUID 9"));
+        assert!(missing.hint.as_ref().unwrap().contains("-dm 0"), "{missing:?}");
+        if device.status == Status::Failed {
+            let hint = "fix what the lines `device` report about each device";
+            assert_eq!((device.id, device.hint.as_deref()), (Some("no-device"), Some(hint)));
+        }
+    }
+    assert_eq!(changed(Subject::Device, alone)[0].status, Status::Failed);
+}
+
 #[test]
 fn runtime_files_are_judged_as_they_are_planned() {
     let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RuntimeFiles, change);

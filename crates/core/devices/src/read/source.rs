@@ -79,6 +79,8 @@ pub enum WarningEffect {
     Incomplete,
     /// The adapter could not be read at all and is not in [`HostSnapshot::adapters`].
     Unreadable,
+    /// Only the graphics kernel lists the adapter, so it is not in [`HostSnapshot::adapters`].
+    NotListed,
 }
 
 /// Why a source could not read its host.
@@ -113,6 +115,9 @@ pub enum ReadStep {
     /// Finds the driver store folder of an adapter.
     #[strum(to_string = "finding the driver store folder of adapter {0}")]
     DriverStore(Luid),
+    /// Lists the adapters of the graphics kernel.
+    #[strum(to_string = "listing the adapters of the graphics kernel")]
+    KernelAdapters,
 }
 
 /// Called by a source, on the thread that reads, at the beginning of each step.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::PnpId;
 
+use super::device_resources::MovedDevice;
 use super::node_report::{NodeReport, ReportedDevice};
 
 /// What has happened to a device.
@@ -25,6 +26,8 @@ pub enum EventReason {
     Recovered,
     /// The device has another driver.
     DriverChanged,
+    /// The device belongs to another resource.
+    Moved,
     /// A cordon names no device of the host.
     NotFound,
 }
@@ -33,11 +36,21 @@ impl EventReason {
     /// Whether an administrator should act on it.
     #[must_use]
     pub const fn is_warning(self) -> bool {
-        matches!(self, EventReason::Unhealthy | EventReason::NotFound)
+        matches!(self, EventReason::Unhealthy | EventReason::Moved | EventReason::NotFound)
     }
 }
 
-/// What has happened to the devices of `after`. A device that `before` does not contain is only
+impl From<MovedDevice> for DeviceEvent {
+    fn from(MovedDevice { id, description, from, to }: MovedDevice) -> DeviceEvent {
+        let note = format!(
+            "device {id} ({description}) moved from the resource {from} to {to}, which pods must \
+             request now"
+        );
+        DeviceEvent { reason: EventReason::Moved, note }
+    }
+}
+
+/// What has happened to the devices of `after`, apart from those that moved to another resource. A device that `before` does not contain is only
 /// worth an Event if it is unhealthy. A cordon is worth one if it names no device.
 #[must_use]
 pub fn device_events(before: &NodeReport, after: &NodeReport) -> Vec<DeviceEvent> {

@@ -8,6 +8,7 @@ mod device_classes;
 mod hosts;
 mod launchers;
 mod linux;
+mod moved_devices;
 mod no_mounts;
 mod node_reports;
 mod offers;

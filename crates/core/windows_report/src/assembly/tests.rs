@@ -42,6 +42,8 @@ struct TestHost {
     adapters: Vec<TestAdapter>,
     linked: Vec<(Luid, u32, PnpDevice)>,
     without_adapter: Vec<(Option<Luid>, PnpDevice)>,
+    /// The adapters that only the graphics kernel lists; `None` cannot be read.
+    only_in_kernel: Vec<(Luid, Option<KernelReport>)>,
     system_root: String,
     missing_folder: Option<&'static str>,
     steps: RefCell<Vec<ReadStep>>,
@@ -91,6 +93,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
         adapters: adapters.into_iter().collect(),
         linked: Vec::new(),
         without_adapter: Vec::new(),
+        only_in_kernel: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
         missing_folder: None,
         steps: RefCell::default(),
@@ -143,6 +146,14 @@ impl Host for TestHost {
             (*attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
         order::by_adapter(&Attribute::ALL.iter().map(list).collect::<Vec<_>>())
+    }
+
+    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)> {
+        assert_eq!(listed.len(), self.adapters.len());
+        let others = self.only_in_kernel.iter().cloned();
+        others
+            .map(|(luid, report)| (luid, report.ok_or_else(|| failed("cannot query the kernel"))))
+            .collect()
     }
 
     fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
@@ -374,6 +385,63 @@ fn a_device_with_a_problem_and_no_adapter_is_listed_separately() {
     assert_eq!(host([listed]).read().devices_without_adapter, []);
 }
 
+/// Flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
+const RENDERS: u32 = 1;
+const DISPLAYS: u32 = 1 << 1;
+const SOFTWARE: u32 = 1 << 2;
+const INDIRECT_DISPLAY: u32 = 1 << 6;
+const COMPUTE_ONLY: u32 = 1 << 11;
+
+/// An adapter of NVIDIA that only the graphics kernel lists.
+fn in_kernel(flags: u32) -> KernelReport {
+    KernelReport {
+        flags,
+        hardware_id: Some(HardwareId { vendor: 0x10DE, ..HardwareId::default() }),
+        description: Some("NVIDIA H100".to_owned()),
+        ..KernelReport::default()
+    }
+}
+
+#[test]
+fn a_gpu_that_only_the_graphics_kernel_lists_is_a_warning_with_its_name() {
+    for flags in [RENDERS, RENDERS | DISPLAYS, RENDERS | COMPUTE_ONLY, COMPUTE_ONLY] {
+        let mut host = host([test_adapter(1)]);
+        host.only_in_kernel = vec![(Luid(2), Some(in_kernel(flags))), (Luid(3), None)];
+        let snapshot = host.read();
+        let text = "DXCore does not list NVIDIA H100, which the graphics kernel lists";
+        assert_eq!(warnings(&snapshot), [(2, WarningEffect::NotListed, text)], "{flags:#b}");
+        assert_eq!(snapshot.adapters.len(), 1);
+        assert!(!snapshot.is_unsettled(), "reading it again finds nothing else");
+
+        host.without_adapter = vec![(Some(Luid(2)), device(2))];
+        let text = r"DXCore does not list NVIDIA Tesla T4 (PCI\VEN_10DE\2), which the graphics kernel lists";
+        assert_eq!(warnings(&host.read()), [(2, WarningEffect::NotListed, text)]);
+    }
+}
+
+#[test]
+fn what_is_no_gpu_or_has_a_known_problem_is_not_missing() {
+    let basic = HardwareId { vendor: 0x1414, device: 0x008C, ..HardwareId::default() };
+    let reports = [
+        in_kernel(DISPLAYS),
+        in_kernel(RENDERS | SOFTWARE),
+        in_kernel(RENDERS | INDIRECT_DISPLAY),
+        KernelReport { hardware_id: Some(basic), ..in_kernel(RENDERS) },
+    ];
+    for report in reports {
+        let mut host = host([test_adapter(1)]);
+        host.only_in_kernel = vec![(Luid(2), Some(report))];
+        assert_eq!(warnings(&host.read()), []);
+    }
+    let virtual_display = PnpDevice { id: PnpId::new(r"ROOT\DISPLAY\0000"), ..device(2) };
+    for pnp in [PnpDevice { problem_code: 43, ..device(2) }, virtual_display] {
+        let mut host = host([test_adapter(1)]);
+        host.only_in_kernel = vec![(Luid(2), Some(in_kernel(RENDERS)))];
+        host.without_adapter = vec![(Some(Luid(2)), pnp)];
+        assert_eq!(warnings(&host.read()), []);
+    }
+}
+
 #[test]
 fn a_host_without_adapters_has_an_empty_snapshot() {
     let snapshot = TestHost::default().read();
@@ -385,6 +453,7 @@ fn each_call_that_may_not_return_is_reported_first() {
     let host = host([test_adapter(1), test_adapter(2)]);
     host.read();
     let adapter = |n| [ReadStep::Adapter(Luid(n)), ReadStep::DriverStore(Luid(n))];
-    let expected = [&[ReadStep::Devices][..], &adapter(1), &adapter(2)];
+    let [first, last] = [[ReadStep::Devices], [ReadStep::KernelAdapters]];
+    let expected = [&first[..], &adapter(1), &adapter(2), &last];
     assert_eq!(host.steps.into_inner(), expected.concat());
 }

@@ -8,7 +8,9 @@ use config::{EmptyEnvironment, Flags};
 use daemon::answering_daemons::NodeListing;
 use daemon::logging::test_log::Log;
 use devices::report::NodeReport;
-use devices::{CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, License, Moment};
+use devices::{
+    Attribute, CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, License, Moment,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -599,6 +601,29 @@ async fn a_restart_of_the_plugin_changes_nothing() {
         states.send(known(listing)).unwrap();
         sleep(2 * MINUTE).await;
         assert_eq!(requests(&server).len(), 0);
+    })
+    .await;
+}
+
+/// As after the installation of a driver with a restart of the plugin.
+#[tokio::test(start_paused = true)]
+async fn a_device_that_moves_to_another_resource_is_one_event() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(events(&server), [""; 0]);
+        let mut host = host();
+        host.adapters[0].attributes = [Attribute::D3d12CoreCompute].into_iter().collect();
+        for instance in 2..4 {
+            states.send(NodeState::NotServed).unwrap();
+            sleep(MINUTE / 2).await;
+            let mut listing = listed(&host);
+            listing.served.values_mut().for_each(|served| served.instance = instance);
+            states.send(known(listing)).unwrap();
+            sleep(MINUTE).await;
+        }
+        assert_eq!(events(&server), ["DirectXDeviceMoved"]);
     })
     .await;
 }

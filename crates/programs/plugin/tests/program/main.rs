@@ -5,6 +5,7 @@
 mod allocations;
 mod commands;
 mod daemon;
+mod driver_modes;
 #[cfg(unix)]
 mod files;
 mod foreign_text;

@@ -2,16 +2,18 @@
 #![allow(unsafe_code, reason = "calls D3DKMT functions of gdi32.dll")]
 
 use std::io;
+use std::ptr;
 
 use devices::{HardwareId, Luid};
 use windows::Wdk::Graphics::Direct3D::{
     D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ADAPTERTYPE, D3DKMT_DRIVERVERSION,
-    D3DKMT_ENUMADAPTERS2, D3DKMT_PHYSICAL_ADAPTER_COUNT, D3DKMT_PNP_KEY_HARDWARE,
-    D3DKMT_QUERY_DEVICE_IDS, D3DKMT_QUERY_PHYSICAL_ADAPTER_PNP_KEY, D3DKMT_SEGMENTSIZEINFO,
-    D3DKMT_UMD_DRIVER_VERSION, KMTQAITYPE_ADAPTERREGISTRYINFO, KMTQAITYPE_ADAPTERTYPE,
-    KMTQAITYPE_CHECKDRIVERUPDATESTATUS, KMTQAITYPE_DRIVERVERSION, KMTQAITYPE_GETSEGMENTSIZE,
-    KMTQAITYPE_PHYSICALADAPTERCOUNT, KMTQAITYPE_PHYSICALADAPTERDEVICEIDS,
-    KMTQAITYPE_PHYSICALADAPTERPNPKEY, KMTQAITYPE_UMD_DRIVER_VERSION, KMTQUERYADAPTERINFOTYPE,
+    D3DKMT_ENUMADAPTERS_FILTER, D3DKMT_ENUMADAPTERS2, D3DKMT_ENUMADAPTERS3,
+    D3DKMT_PHYSICAL_ADAPTER_COUNT, D3DKMT_PNP_KEY_HARDWARE, D3DKMT_QUERY_DEVICE_IDS,
+    D3DKMT_QUERY_PHYSICAL_ADAPTER_PNP_KEY, D3DKMT_SEGMENTSIZEINFO, D3DKMT_UMD_DRIVER_VERSION,
+    KMTQAITYPE_ADAPTERREGISTRYINFO, KMTQAITYPE_ADAPTERTYPE, KMTQAITYPE_CHECKDRIVERUPDATESTATUS,
+    KMTQAITYPE_DRIVERVERSION, KMTQAITYPE_GETSEGMENTSIZE, KMTQAITYPE_PHYSICALADAPTERCOUNT,
+    KMTQAITYPE_PHYSICALADAPTERDEVICEIDS, KMTQAITYPE_PHYSICALADAPTERPNPKEY,
+    KMTQAITYPE_UMD_DRIVER_VERSION, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::{NTSTATUS, STATUS_BUFFER_TOO_SMALL};
 use windows::core::{BOOL, PWSTR};
@@ -21,7 +23,11 @@ use windows_report::text;
 use super::kmt::{AdapterHandle, GraphicsKernel, check};
 use super::library::Library;
 
-type EnumAdapters = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS;
+type EnumAdapters2 = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS;
+type EnumAdapters3 = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS3) -> NTSTATUS;
+
+/// `IncludeComputeOnly` of `D3DKMT_ENUMADAPTERS_FILTER` (d3dkmthk.h).
+const INCLUDE_COMPUTE_ONLY: u64 = 1;
 
 /// How often the list is requested again because an adapter was added in between.
 const GROWTH_ATTEMPTS: u32 = 4;
@@ -38,7 +44,15 @@ const MAX_PHYSICAL_ADAPTERS: u32 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelAdapterList {
     kernel: GraphicsKernel,
-    enumerate: EnumAdapters,
+    enumerate: Enumerate,
+}
+
+/// A function that lists adapters.
+#[derive(Clone, Copy, Debug)]
+enum Enumerate {
+    Adapters2(EnumAdapters2),
+    /// Lists adapters that only compute, too.
+    Adapters3(EnumAdapters3),
 }
 
 /// An adapter of the list, and its properties or the reason why they cannot be read.
@@ -50,33 +64,44 @@ impl KernelAdapterList {
         let gdi = Library::system("gdi32.dll")?;
         // SAFETY: the type is the one d3dkmthk.h declares.
         let enumerate = unsafe { gdi.function(c"D3DKMTEnumAdapters2") }?;
-        Ok(Self { kernel: GraphicsKernel::load()?, enumerate })
+        Ok(Self { kernel: GraphicsKernel::load()?, enumerate: Enumerate::Adapters2(enumerate) })
+    }
+
+    /// Loads the functions with one that lists adapters that only compute, too. Windows has it since
+    /// version 2004 and Server 2022.
+    pub(crate) fn load_with_compute_only() -> io::Result<Self> {
+        let gdi = Library::system("gdi32.dll")?;
+        // SAFETY: the type is the one d3dkmthk.h declares.
+        let enumerate = unsafe { gdi.function(c"D3DKMTEnumAdapters3") }?;
+        Ok(Self { kernel: GraphicsKernel::load()?, enumerate: Enumerate::Adapters3(enumerate) })
     }
 
     /// Every adapter of the host, in its order.
     pub(crate) fn read(&self) -> io::Result<Vec<ListedAdapter>> {
-        let adapters = self.adapters()?;
+        self.read_except(&[])
+    }
+
+    /// The adapters that are not `known`.
+    pub(crate) fn read_except(&self, known: &[Luid]) -> io::Result<Vec<ListedAdapter>> {
+        let mut adapters = self.adapters()?;
+        adapters.retain(|(luid, _)| !known.contains(luid));
         Ok(adapters.iter().map(|(luid, adapter)| (*luid, report(adapter))).collect())
     }
 
     /// The adapters, which the kernel opens while it lists them.
     fn adapters(&self) -> io::Result<Vec<(Luid, AdapterHandle<'_>)>> {
         for _ in 0..GROWTH_ATTEMPTS {
-            let mut count = D3DKMT_ENUMADAPTERS2::default();
+            let mut count = 0;
             // SAFETY: a request without a buffer only counts.
-            check(unsafe { (self.enumerate)(&raw mut count) })?;
-            let mut buffer = vec![D3DKMT_ADAPTERINFO::default(); count.NumAdapters as usize];
-            let mut request = D3DKMT_ENUMADAPTERS2 {
-                NumAdapters: count.NumAdapters,
-                pAdapters: buffer.as_mut_ptr(),
-            };
-            // SAFETY: the request points to `NumAdapters` writable elements.
-            let status = unsafe { (self.enumerate)(&raw mut request) };
+            check(unsafe { self.enumerate.call(ptr::null_mut(), &mut count) })?;
+            let mut buffer = vec![D3DKMT_ADAPTERINFO::default(); count as usize];
+            // SAFETY: the buffer has `count` writable elements.
+            let status = unsafe { self.enumerate.call(buffer.as_mut_ptr(), &mut count) };
             if status == STATUS_BUFFER_TOO_SMALL {
                 continue;
             }
             check(status)?;
-            buffer.truncate(request.NumAdapters as usize);
+            buffer.truncate(count as usize);
             return Ok(buffer.iter().map(|info| self.adapter(info)).collect());
         }
         Err(io::Error::other("adapters were added during each attempt to list them"))
@@ -86,6 +111,35 @@ impl KernelAdapterList {
         let high = i64::from(info.AdapterLuid.HighPart) << 32;
         let luid = Luid(high | i64::from(info.AdapterLuid.LowPart));
         (luid, self.kernel.adopt(info.hAdapter))
+    }
+}
+
+impl Enumerate {
+    /// Writes at most `count` adapters to `list`, and their number to `count`.
+    ///
+    /// # Safety
+    /// `list` must be null or point to `count` writable elements.
+    unsafe fn call(self, list: *mut D3DKMT_ADAPTERINFO, count: &mut u32) -> NTSTATUS {
+        match self {
+            Enumerate::Adapters2(function) => {
+                let mut request = D3DKMT_ENUMADAPTERS2 { NumAdapters: *count, pAdapters: list };
+                // SAFETY: the caller guarantees the list of the request.
+                let status = unsafe { function(&raw mut request) };
+                *count = request.NumAdapters;
+                status
+            }
+            Enumerate::Adapters3(function) => {
+                let mut request = D3DKMT_ENUMADAPTERS3 {
+                    Filter: D3DKMT_ENUMADAPTERS_FILTER { Value: INCLUDE_COMPUTE_ONLY },
+                    NumAdapters: *count,
+                    pAdapters: list,
+                };
+                // SAFETY: as above.
+                let status = unsafe { function(&raw mut request) };
+                *count = request.NumAdapters;
+                status
+            }
+        }
     }
 }
 

@@ -55,13 +55,26 @@ unsafe extern "system" fn close(request: *const D3DKMT_CLOSEADAPTER) -> NTSTATUS
 unsafe extern "system" fn enumerate(request: *mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS {
     // SAFETY: the caller passes a request.
     let request = unsafe { &mut *request };
+    list(request.pAdapters, &mut request.NumAdapters)
+}
+
+unsafe extern "system" fn enumerate3(request: *mut D3DKMT_ENUMADAPTERS3) -> NTSTATUS {
+    // SAFETY: the caller passes a request.
+    let request = unsafe { &mut *request };
+    // SAFETY: both fields of the union are numbers.
+    assert_eq!(unsafe { request.Filter.Value }, 1, "IncludeComputeOnly");
+    list(request.pAdapters, &mut request.NumAdapters)
+}
+
+/// Writes the adapters to a list of `capacity` elements, or only counts them if it is null.
+fn list(adapters: *mut D3DKMT_ADAPTERINFO, capacity: &mut u32) -> NTSTATUS {
     let count = u32::try_from(LUIDS.len()).unwrap();
-    if request.pAdapters.is_null() {
-        request.NumAdapters = count - ADDED.get().min(1);
+    if adapters.is_null() {
+        *capacity = count - ADDED.get().min(1);
         ADDED.set(ADDED.get().saturating_sub(1));
         return NTSTATUS(0);
     }
-    if request.NumAdapters < count {
+    if *capacity < count {
         return STATUS_BUFFER_TOO_SMALL;
     }
     for (handle, luid) in (1..).zip(LUIDS) {
@@ -75,10 +88,10 @@ unsafe extern "system" fn enumerate(request: *mut D3DKMT_ENUMADAPTERS2) -> NTSTA
             ..D3DKMT_ADAPTERINFO::default()
         };
         // SAFETY: the buffer has as many elements.
-        unsafe { request.pAdapters.add(handle as usize - 1).write(info) };
+        unsafe { adapters.add(handle as usize - 1).write(info) };
         OPEN.with_borrow_mut(|open| open.insert(handle));
     }
-    request.NumAdapters = count;
+    *capacity = count;
     NTSTATUS(0)
 }
 
@@ -155,6 +168,7 @@ fn pnp_key_answer(request: &D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
 fn read(supported: &[KMTQUERYADAPTERINFOTYPE]) -> io::Result<Vec<ListedAdapter>> {
     SUPPORTED.set(supported.to_vec());
     let kernel = GraphicsKernel::from_functions(open, query, close);
+    let enumerate = Enumerate::Adapters2(enumerate);
     let adapters = KernelAdapterList { kernel, enumerate }.read();
     assert!(OPEN.with_borrow(BTreeSet::is_empty), "an adapter was not closed");
     adapters
@@ -181,6 +195,20 @@ fn every_property_is_read() {
     };
     for (_, found) in adapters {
         assert_eq!(found.unwrap(), report);
+    }
+}
+
+/// Also the known ones are closed.
+#[test]
+fn adapters_that_are_not_known_are_listed_with_those_that_only_compute() {
+    SUPPORTED.set(vec![KMTQAITYPE_ADAPTERTYPE]);
+    let kernel = GraphicsKernel::from_functions(open, query, close);
+    let list = KernelAdapterList { kernel, enumerate: Enumerate::Adapters3(enumerate3) };
+    for (known, expected) in [(&[][..], &LUIDS[..]), (&[Luid(7)], &LUIDS[..1])] {
+        let others = list.read_except(known).unwrap();
+        assert!(OPEN.with_borrow(BTreeSet::is_empty), "an adapter was not closed");
+        let luids: Vec<i64> = others.iter().map(|(luid, _)| luid.0).collect();
+        assert_eq!(luids, expected);
     }
 }
 
@@ -230,8 +258,18 @@ fn adapters_that_are_added_in_between_are_listed() {
 /// Whatever adapters this host has, each is listed once.
 #[test]
 fn the_adapters_of_this_host_are_listed() {
-    let list = KernelAdapterList::load().unwrap();
-    let adapters = list.read().unwrap();
-    let luids: BTreeSet<Luid> = adapters.iter().map(|(luid, _)| *luid).collect();
-    assert_eq!(luids.len(), adapters.len(), "{adapters:?}");
+    const ERROR_PROC_NOT_FOUND: i32 = 127;
+    let with_compute_only = match KernelAdapterList::load_with_compute_only() {
+        Ok(list) => Some(list),
+        // Wine 10 and Windows Server 2019 lack the function.
+        Err(error) => {
+            assert_eq!(error.raw_os_error(), Some(ERROR_PROC_NOT_FOUND));
+            None
+        }
+    };
+    for list in [KernelAdapterList::load().unwrap()].into_iter().chain(with_compute_only) {
+        let adapters = list.read().unwrap();
+        let luids: BTreeSet<Luid> = adapters.iter().map(|(luid, _)| *luid).collect();
+        assert_eq!(luids.len(), adapters.len(), "{adapters:?}");
+    }
 }

@@ -1,0 +1,66 @@
+//! The resource to which each device belongs, and devices that moved to another one: because their
+//! driver model changed, or the configuration.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{PnpId, ResourceName};
+
+use super::node_report::{NodeReport, ReportedDevice, UnhealthyKind};
+
+/// The resource that each device had when it was seen the last time. A device that is away for
+/// long, as during the installation of a driver, is not forgotten.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceResources(HashMap<PnpId, ResourceName>);
+
+/// A device that belongs to another resource than before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MovedDevice {
+    /// The device.
+    pub id: PnpId,
+    /// The name that Device Manager shows.
+    pub description: String,
+    /// Its resource before.
+    pub from: ResourceName,
+    /// Its resource now.
+    pub to: ResourceName,
+}
+
+impl DeviceResources {
+    /// Keeps the resources of the devices in `report`, and returns the devices that moved.
+    pub fn update(&mut self, report: &NodeReport) -> Vec<MovedDevice> {
+        let present: Vec<(&ResourceName, &ReportedDevice)> = report
+            .resources
+            .iter()
+            .flat_map(|resource| resource.devices.iter().map(|device| (&resource.name, device)))
+            .filter(|(_, device)| is_present(device))
+            .collect();
+        // Two daemons do not notice a change at the same time, so both may list a device.
+        let has_stayed = |(name, device): &&(_, &ReportedDevice)| {
+            self.0.get(&device.id).is_some_and(|before| before == *name)
+        };
+        let stayed = present.iter().filter(has_stayed);
+        let mut settled: HashSet<&PnpId> = stayed.map(|(_, device)| &device.id).collect();
+        let mut moved = Vec::new();
+        for (name, device) in present {
+            if !settled.insert(&device.id) {
+                continue;
+            }
+            let before = self.0.insert(device.id.clone(), name.clone());
+            moved.extend(before.map(|from| MovedDevice {
+                id: device.id.clone(),
+                description: device.description.clone(),
+                from,
+                to: name.clone(),
+            }));
+        }
+        moved
+    }
+}
+
+/// Whether the host has the device for this resource. One that it no longer has stays listed for
+/// its grace period.
+fn is_present(device: &ReportedDevice) -> bool {
+    use UnhealthyKind::{NotAdvertised, Removed, Unreadable};
+    let kind = device.unhealthy.as_ref().map(|unhealthy| unhealthy.kind);
+    !matches!(kind, Some(NotAdvertised | Removed | Unreadable))
+}

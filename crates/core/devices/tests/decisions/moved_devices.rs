@@ -1,0 +1,117 @@
+//! Devices that belong to another resource than before.
+
+use std::time::Duration;
+
+use devices::report::{DeviceEvent, DeviceResources, NodeReport};
+use devices::{
+    Adapter, Attribute, Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, ResourceRule, Vendor,
+};
+
+use crate::hosts::{NVIDIA, catalog, gpu, host, model, wddm, with_rules};
+
+const TO_COMPUTE: &str =
+    r"PCI\VEN_10DE\1&0: directx.microsoft.com/display, directx.microsoft.com/compute";
+const TO_DISPLAY: &str =
+    r"PCI\VEN_10DE\1&0: directx.microsoft.com/compute, directx.microsoft.com/display";
+
+/// GPU number `n` in MCDM mode.
+fn mcdm(n: i64) -> Adapter {
+    Adapter { attributes: [Attribute::D3d12CoreCompute].into_iter().collect(), ..gpu(n, NVIDIA) }
+}
+
+/// A daemon, and what it lists.
+struct Daemon {
+    catalog: Catalog,
+    set: DeviceSet,
+}
+
+impl Daemon {
+    fn new(models: &[DriverModel]) -> Daemon {
+        let catalog = catalog(models.iter().map(|name| model(*name)));
+        Daemon { catalog, set: DeviceSet::default() }
+    }
+
+    /// The report of the daemon on a host with these adapters.
+    fn sees(&mut self, adapters: Vec<Adapter>) -> NodeReport {
+        let offer = self.catalog.offer(&host(adapters));
+        self.set = DeviceSet::next(Some(&self.set), offer, Moment::default());
+        NodeReport::of(&self.set)
+    }
+
+    /// The report without the devices whose grace period has expired.
+    fn after_an_hour(&mut self) -> NodeReport {
+        self.set = self.set.reviewed(None, Moment(Duration::from_hours(1)));
+        NodeReport::of(&self.set)
+    }
+}
+
+/// Each device that moved, with both resources.
+fn moves(resources: &mut DeviceResources, report: &NodeReport) -> Vec<String> {
+    let moved = resources.update(report).into_iter();
+    moved.map(|moved| format!("{}: {}, {}", moved.id, moved.from, moved.to)).collect()
+}
+
+#[test]
+fn another_driver_model_moves_a_device_once_also_after_its_grace_period() {
+    let mut node = Daemon::new(&[DriverModel::Wddm, DriverModel::Mcdm]);
+    let mut resources = DeviceResources::default();
+    let mut sees = |adapters| moves(&mut resources, &node.sees(adapters));
+    assert_eq!(sees(vec![gpu(1, NVIDIA)]), [""; 0], "a device that is new has not moved");
+    assert_eq!(sees(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]), [""; 0]);
+    assert_eq!(sees(vec![mcdm(1), gpu(2, NVIDIA)]), [TO_COMPUTE]);
+    assert_eq!(sees(vec![mcdm(1), gpu(2, NVIDIA)]), [""; 0]);
+    // Whatever else happens to it.
+    let mut broken = mcdm(1);
+    broken.pnp.as_mut().unwrap().problem_code = 43;
+    assert_eq!(sees(vec![broken]), [""; 0]);
+    assert_eq!(sees(vec![]), [""; 0]);
+
+    let without = node.after_an_hour();
+    assert_eq!(without.devices().count(), 0);
+    assert_eq!(moves(&mut resources, &without), [""; 0]);
+    assert_eq!(moves(&mut resources, &node.sees(vec![gpu(1, NVIDIA)])), [TO_DISPLAY]);
+}
+
+/// A daemon for each driver model. Whichever notices the change first, there is one move.
+#[test]
+fn two_daemons_that_notice_a_change_one_after_the_other_move_a_device_once() {
+    let mut daemons = [DriverModel::Wddm, DriverModel::Mcdm].map(|model| Daemon::new(&[model]));
+    let before = daemons.each_mut().map(|daemon| daemon.sees(vec![gpu(1, NVIDIA)]));
+    let after = daemons.each_mut().map(|daemon| daemon.sees(vec![mcdm(1)]));
+    let not_running = NodeReport::default();
+    for meanwhile in [[&after[0], &before[1]], [&before[0], &after[1]]] {
+        let mut resources = DeviceResources::default();
+        let mut both = |[display, compute]: [&NodeReport; 2]| {
+            let mut node = display.clone();
+            node.resources.extend(compute.resources.clone());
+            moves(&mut resources, &node)
+        };
+        assert_eq!(both(before.each_ref()), [""; 0]);
+        assert_eq!(both(meanwhile), [""; 0]);
+        assert_eq!(both(after.each_ref()), [TO_COMPUTE]);
+        assert_eq!(both([&after[0], &not_running]), [""; 0]);
+        assert_eq!(both(after.each_ref()), [""; 0]);
+    }
+}
+
+#[test]
+fn another_configuration_moves_devices_and_their_events_name_both_resources() {
+    let rule = ResourceRule {
+        name: "example.com/gpu".parse().unwrap(),
+        matches: DeviceMatch { vendor: Some(Vendor::Nvidia), ..DeviceMatch::default() },
+        replicas: None,
+        allocation: None,
+        visibility: None,
+    };
+    let seen = host(vec![gpu(1, NVIDIA)]);
+    let set = DeviceSet::next(None, catalog([wddm(1)]).offer(&seen), Moment::default());
+    let mut resources = DeviceResources::default();
+    assert_eq!(resources.update(&NodeReport::of(&set)), []);
+    let set = set.reconfigured(catalog([with_rules(wddm(1), vec![rule])]).offer(&seen));
+    let moved = resources.update(&NodeReport::of(&set));
+    let events: Vec<DeviceEvent> = moved.into_iter().map(DeviceEvent::from).collect();
+    let note = r"device PCI\VEN_10DE\1&0 (GPU 1) moved from the resource directx.microsoft.com/display to example.com/gpu, which pods must request now";
+    let [event] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((<&str>::from(event.reason), event.note.as_str()), ("DirectXDeviceMoved", note));
+    assert!(event.reason.is_warning());
+}
