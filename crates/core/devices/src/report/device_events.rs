@@ -50,8 +50,9 @@ impl From<MovedDevice> for DeviceEvent {
     }
 }
 
-/// What has happened to the devices of `after`, apart from those that moved to another resource. A device that `before` does not contain is only
-/// worth an Event if it is unhealthy. A cordon is worth one if it names no device.
+/// What has happened to the devices of `after`, apart from those that moved to another resource. A
+/// device that `before` does not contain is only worth an Event if it is unhealthy. A cordon is
+/// worth one if it names no device.
 #[must_use]
 pub fn device_events(before: &NodeReport, after: &NodeReport) -> Vec<DeviceEvent> {
     let known: HashMap<&PnpId, &ReportedDevice> =

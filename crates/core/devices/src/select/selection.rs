@@ -106,7 +106,7 @@ impl Selection {
     /// What was left out of `snapshot`, with the reasons, one line each.
     #[must_use]
     pub fn left_out(&self, snapshot: &HostSnapshot) -> Vec<String> {
-        let partial = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Incomplete);
+        let partial = snapshot.warnings.iter().filter(|w| w.effect != WarningEffect::Unreadable);
         let mut lines: Vec<String> =
             partial.map(|w| format!("adapter {}: {}", w.luid, w.text)).collect();
         for device in &self.devices {
