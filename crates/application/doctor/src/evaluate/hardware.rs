@@ -1,5 +1,6 @@
 //! Devices, which of them containers can see, and NVIDIA's management library.
 
+use std::collections::BTreeSet;
 use std::iter;
 
 use command_line::{HostError, error_chain};
@@ -242,7 +243,11 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let number = number_of(gpus.len(), "GPU");
-        return Subject::Nvml.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
+        let modes: BTreeSet<&str> = gpus.iter().map(|gpu| gpu.driver_model.as_str()).collect();
+        let modes = Vec::from_iter(modes).join(" and ");
+        let mode = if gpus.is_empty() { String::new() } else { format!(" ({modes})") };
+        return Subject::Nvml
+            .ok(format!("{library} reports {number}{mode}, NVIDIA driver {driver}"));
     }
     let named = causes::named(in_tcc_mode.iter().copied());
     FindingId::TccMode.warning(

@@ -1093,7 +1093,16 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     assert_eq!(status(absent(), false), Status::Ok);
     let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
     assert_eq!(status(broken, true), Status::Warning);
-    assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
+    for (modes, shown) in [
+        (&["WDDM", "MCDM", "MCDM"] as &[&str], "reports 3 GPUs (MCDM and WDDM), NVIDIA driver "),
+        (&["MCDM"], "reports 1 GPU (MCDM), NVIDIA driver "),
+        (&[], "reports 0 GPUs, NVIDIA driver "),
+    ] {
+        let (status, what) = only(Subject::Nvml, |facts| {
+            facts.snapshot.node.nvml = Some(nvml(modes));
+        });
+        assert!(status == Status::Ok && what.contains(shown), "{what}");
+    }
     let (status, what) = only(Subject::Nvml, |facts| {
         facts.snapshot.node.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
@@ -1117,7 +1126,9 @@ fn a_gpu_in_tcc_mode_is_the_cause_of_a_host_without_devices() {
     };
     for subject in [Subject::Device, Subject::Resources, Subject::Nvml] {
         let hint = hint_of(subject, tcc);
-        assert!(hint.contains("`nvidia-smi -i <GPU> -dm 0`"), "{subject:?}: {hint}");
+        for mode in ["`nvidia-smi -i <GPU> -dm 2` (MCDM", "`-dm 0` (WDDM"] {
+            assert!(hint.contains(mode), "{subject:?}: {hint}");
+        }
         assert!(!hint.contains("install"), "{subject:?}: {hint}");
     }
     let named = hint_of(Subject::Device, tcc);
