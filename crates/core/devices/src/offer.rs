@@ -337,6 +337,7 @@ impl DeviceMatch {
         let has_memory = |least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least);
         [
             ("vendor", self.vendor.is_none_or(|vendor| vendor == device.vendor)),
+            ("kind", self.kind.is_none_or(|kind| kind == device.kind)),
             ("driverModel", self.model.is_none_or(|wanted| wanted == model)),
             ("pciId", self.pci.map_or(!hardware.is_basic_adapter(), |pci| pci.matches(hardware))),
             ("minMemoryMiB", self.min_memory_mib.is_none_or(has_memory)),

@@ -381,10 +381,10 @@ fn a_device_has_driver_version_date_and_problem_code() {
     });
     assert_eq!(
         (status, what.as_str()),
-        (Status::Ok, "driver version 31.0.15.2849, date 2023-02-14")
+        (Status::Ok, "gpu, driver version 31.0.15.2849, date 2023-02-14")
     );
     let (_, what) = only(Subject::Device, |_| ());
-    assert_eq!(what, "driver version not known, date not known");
+    assert_eq!(what, "gpu, driver version not known, date not known");
     let (status, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
@@ -775,10 +775,14 @@ fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
 /// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
 #[test]
 fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
-    let (_, what) = only(Subject::Visibility, |facts| {
-        adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d12CoreCompute]);
-    });
-    assert_eq!(what, "the host has one GPU; containers can see no other");
+    for (attribute, vendor) in [(Attribute::D3d12CoreCompute, 0x10DE), (Attribute::Gpu, 0x8086)] {
+        let (_, what) = only(Subject::Visibility, |facts| {
+            let adapter = &mut adapters(facts)[0];
+            adapter.attributes = Attributes::from_iter([attribute]);
+            adapter.hardware_id.vendor = vendor;
+        });
+        assert_eq!(what, "the host has one GPU; containers can see no other", "{attribute:?}");
+    }
     let without_pnp = |facts: &mut NodeFacts| adapters(facts)[0].pnp = None;
     let skipped = only(Subject::Visibility, without_pnp);
     assert_eq!(skipped.0, Status::Skipped);

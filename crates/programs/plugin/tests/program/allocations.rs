@@ -143,6 +143,18 @@ fn several_gpus_without_a_display_are_refused_unless_a_class_is_configured() {
     assert!(notes.contains(&format!("all devices of the class {class} of the host")), "{notes}");
 }
 
+/// Pods that request this resource need not know the mode of a GPU.
+#[test]
+fn a_rule_for_gpus_has_those_of_both_driver_models() {
+    let config = "resources: [{name: example.com/gpu, match: {kind: gpu}}]";
+    let document =
+        Simulation { host: "made-up-wddm-and-mcdm.yaml", config, ..Default::default() }.run();
+    let names = [DISPLAY, COMPUTE, "example.com/gpu"];
+    assert_eq!(names.map(|name| capacity(&document, name)), [0, 0, 2]);
+    let document = Simulation { host: NPU, config, ..Default::default() }.run();
+    assert_eq!(names.map(|name| capacity(&document, name)), [0, 1, 1]);
+}
+
 #[test]
 fn devices_of_two_resources_cause_a_warning() {
     let flag = format!("{},{COMPUTE}:1", pod_flag("both", DISPLAY, 1));
