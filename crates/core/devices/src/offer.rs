@@ -172,7 +172,7 @@ impl Catalog {
                 reason,
                 resource: Some(self.resources[resource].name.clone()),
             })?;
-            check_compute_only(policy.model, platform, rule.is_some())?;
+            check_compute_only(&device, policy.model, platform, rule.is_some())?;
             matched.extend(rule.map(|rule| &policy.rules[rule]));
             let mut health = health(&device, policy, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {

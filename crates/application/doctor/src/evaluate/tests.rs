@@ -1326,10 +1326,9 @@ fn the_only_adapter_has_a_line_with_what_advertises_it() {
         (
             |facts| {
                 facts.snapshot.host.platform = Platform::LinuxDxg;
-                adapters(facts)[0].attributes =
-                    Attributes::from_iter([Attribute::D3d12CoreCompute]);
+                adapters(facts)[0].attributes = Attributes::from_iter([Attribute::Npu]);
             },
-            "compute-only devices such as NPUs cannot be used through /dev/dxg",
+            "of the compute-only devices, only GPUs are known to work through /dev/dxg",
             "a rule of `resources`",
         ),
     ] {
