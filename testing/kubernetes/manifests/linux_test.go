@@ -108,7 +108,7 @@ func TestLinux(t *testing.T) {
 	cdi := mustRender(t, "linux: {enabled: true, cdi: true}\nconfig: {map: {a: 'cdiDevices: true'}}")
 	mustEqual(t, "folders with CDI", paths(cdi.daemonSets[1].Spec.Template.Spec), folders+" /var/run/cdi")
 	mustBeSafe(t, cdi.daemonSets[1])
-	newContainer(t, cdi.daemonSets[1], cdi.configMaps).mustAdvertise(wsl2, map[string]int64{display: 2})
+	newContainer(t, cdi.daemonSets[1], cdi.configMaps).mustAdvertise(wsl2, map[string]int64{display: 2, compute: 0})
 }
 
 // TestUnsafeLinuxPodsAreFound shows that linuxFaults finds what it looks for.
@@ -179,7 +179,7 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 		t.Errorf("the pods run on nodes with %v, %v and %v", pod.NodeSelector, pod.Affinity, pod.Tolerations)
 	}
 	mustEqual(t, "arguments", strings.Join(pod.Containers[0].Args, " "),
-		"serve --driver-model=wddm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=10.0.0.1:9400")
+		"serve --driver-model=wddm --driver-model=mcdm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=10.0.0.1:9400")
 	labelled := mustRender(t, "linux: {enabled: true, nodeSelector: {directx.microsoft.com/dxg: null, feature: a}}").daemonSets[1]
 	expected = map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "feature": "a"}
 	if selector := labelled.Spec.Template.Spec.NodeSelector; !maps.Equal(selector, expected) {
@@ -197,7 +197,7 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	c := newContainer(t, linux, found.configMaps)
 	c.mustAcceptCommands()
 	c.mustReadConfiguration()
-	c.mustAdvertise(wsl2, map[string]int64{display: 8})
+	c.mustAdvertise(wsl2, map[string]int64{display: 8, compute: 0})
 }
 
 // TestHelmTest checks the pods of `helm test`: they run on the nodes of the plugin, and ask as its readiness

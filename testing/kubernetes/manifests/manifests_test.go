@@ -42,7 +42,7 @@ var manifests = []struct {
 	{"aks.yml", "device-plugin-legacy", twoT4, map[string]int64{"microsoft.com/directx": 2}},
 	{"aks.yml", "device-plugin-legacy", twoVendors, map[string]int64{"microsoft.com/directx": 1}},
 	{"ack.yml", "device-plugin-legacy", twoT4, map[string]int64{"windows.alibabacloud.com/directx": 512}},
-	{"linux.yml", "directx-device-plugin-linux", wsl2, map[string]int64{display: 2}},
+	{"linux.yml", "directx-device-plugin-linux", wsl2, map[string]int64{display: 2, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", twoT4, map[string]int64{"nvidia.com/gpu": 2, display: 0, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", npu, map[string]int64{"nvidia.com/gpu": 1, display: 0, compute: 1}},

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use devices::{
-    AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
-    ResourceName, ResourceRule, Vendor, Visibility,
+    AllocationPolicy, DescriptionPattern, DeviceKind, DeviceMatch, DriverModel, LocationPattern,
+    PciPattern, ResourceName, ResourceRule, Vendor, Visibility,
 };
 
 use crate::any_case::AnyCase;
@@ -33,6 +33,8 @@ pub(crate) struct MatchFile {
     #[serde(default, deserialize_with = "present")]
     vendor: Option<Parsed<Vendor>>,
     #[serde(default, deserialize_with = "present")]
+    kind: Option<Parsed<Choice<DeviceKind>>>,
+    #[serde(default, deserialize_with = "present")]
     description: Option<Parsed<DescriptionPattern>>,
     #[serde(default, deserialize_with = "present")]
     pci_id: Option<Parsed<PciPattern>>,
@@ -51,10 +53,10 @@ pub(crate) fn reference() -> KeyReference {
         values: "list of [rules](#rules)".to_owned(),
         default: None,
         meaning: "separate resources for some of the devices",
-        example: "[{name: example.com/t4, match: {vendor: nvidia, description: 'tesla t4|L4$', \
-                  pciId: '10de:*', minMemoryMiB: 15000, driverModel: wddm, \
-                  locationPath: 'PCIROOT(0)*'}, multitenancy: 2, allocationPolicy: distributed, \
-                  visibility: off}, {name: example.com/rest}]",
+        example: "[{name: example.com/t4, match: {vendor: nvidia, kind: gpu, \
+                  description: 'tesla t4|L4$', pciId: '10de:*', minMemoryMiB: 15000, \
+                  driverModel: wddm, locationPath: 'PCIROOT(0)*'}, multitenancy: 2, \
+                  allocationPolicy: distributed, visibility: off}, {name: example.com/rest}]",
     }
 }
 
@@ -106,6 +108,7 @@ fn rule(file: RuleFile) -> ResourceRule {
 fn conditions(file: MatchFile) -> DeviceMatch {
     DeviceMatch {
         vendor: file.vendor.map(|vendor| vendor.0),
+        kind: file.kind.map(|kind| kind.0.0),
         description: file.description.map(|description| description.0),
         pci: file.pci_id.map(|pattern| pattern.0),
         min_memory_mib: file.min_memory_mib.map(|memory| memory.0),
@@ -123,6 +126,7 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
     let needs_pci = narrow.pci.is_some_and(|pci| pci.names_basic_adapter());
     (wide.pci.is_some() || !needs_pci)
         && implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
+        && implied(wide.kind.as_ref(), narrow.kind.as_ref(), DeviceKind::eq)
         && implied(wide.description.as_ref(), narrow.description.as_ref(), DescriptionPattern::eq)
         && implied(wide.pci.as_ref(), narrow.pci.as_ref(), PciPattern::covers)
         && implied(wide.min_memory_mib.as_ref(), narrow.min_memory_mib.as_ref(), u64::le)
@@ -151,6 +155,7 @@ mod tests {
     fn conditions() -> impl Strategy<Value = DeviceMatch> {
         (
             option::of(select(vec![Vendor::Amd, Vendor::Nvidia, Vendor::Microsoft])),
+            option::of(select(vec![DeviceKind::Gpu, DeviceKind::Npu])),
             option::of(select(vec!["tesla", "t4"])),
             option::of(select(vec![
                 "10de:*",
@@ -166,16 +171,17 @@ mod tests {
             option::of(select(vec![DriverModel::Wddm, DriverModel::Mcdm])),
             option::of(select(vec!["A*", "a#b*", "A#B", "a#c", "A#BC", "b*"])),
         )
-            .prop_map(|(vendor, description, pci, min_memory_mib, model, location)| {
-                DeviceMatch {
+            .prop_map(
+                |(vendor, kind, description, pci, min_memory_mib, model, location)| DeviceMatch {
                     vendor,
+                    kind,
                     description: description.map(parsed),
                     pci: pci.map(parsed),
                     min_memory_mib,
                     model,
                     location: location.map(parsed),
-                }
-            })
+                },
+            )
     }
 
     fn device() -> impl Strategy<Value = Device> {
@@ -184,14 +190,15 @@ mod tests {
                 (select(vec![0x10DE, 0x1002]), 0_u32..3),
                 (Just(0x1414), select(vec![0x008C, 0x008E])),
             ],
+            select(vec![Attribute::D3d12Graphics, Attribute::Npu]),
             option::of(1_u64..4),
             select(vec!["Tesla M60", "Tesla T4", "T4"]),
             select(vec!["A", "A#B", "a#bc", "A#C", "B"]),
         )
-            .prop_map(|((vendor, device), memory, description, location)| {
+            .prop_map(|((vendor, device), attribute, memory, description, location)| {
                 let adapter = Adapter {
                     luid: Luid(1),
-                    attributes: [Attribute::D3d12Graphics].into_iter().collect(),
+                    attributes: [attribute].into_iter().collect(),
                     hardware: true,
                     integrated: false,
                     detachable: false,

@@ -62,6 +62,7 @@ pub use read::source::{
 pub use read::telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 pub use select::destination::{Destination, DestinationError};
 pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
+pub use select::kind::DeviceKind;
 pub use select::model::{DriverModel, Vendor};
 pub use select::not_advertised::{NotAdvertised, NotAdvertisedReason, Remedy};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};

@@ -172,7 +172,7 @@ impl Catalog {
                 reason,
                 resource: Some(self.resources[resource].name.clone()),
             })?;
-            check_compute_only(policy.model, platform, rule.is_some())?;
+            check_compute_only(&device, policy.model, platform, rule.is_some())?;
             matched.extend(rule.map(|rule| &policy.rules[rule]));
             let mut health = health(&device, policy, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
@@ -337,6 +337,7 @@ impl DeviceMatch {
         let has_memory = |least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least);
         [
             ("vendor", self.vendor.is_none_or(|vendor| vendor == device.vendor)),
+            ("kind", self.kind.is_none_or(|kind| kind == device.kind)),
             ("driverModel", self.model.is_none_or(|wanted| wanted == model)),
             ("pciId", self.pci.map_or(!hardware.is_basic_adapter(), |pci| pci.matches(hardware))),
             ("minMemoryMiB", self.min_memory_mib.is_none_or(has_memory)),

@@ -102,8 +102,8 @@ pub enum PlanError {
     /// contains them.
     #[error(
         "{}, compute-only devices are not display adapters, and deviceClass is not set for the \
-         driver model {model}: {}",
-        no_single_entry(*.requested), quoted_list(.devices)
+         driver model {model} (untested candidate: {}, every adapter of the host): {}",
+        no_single_entry(*.requested), DeviceClass::EVERY_ADAPTER, quoted_list(.devices)
     )]
     NoDeviceClass {
         /// The container's devices.

@@ -2,6 +2,7 @@
 
 pub(crate) mod destination;
 pub(crate) mod device;
+pub(crate) mod kind;
 pub(crate) mod model;
 pub(crate) mod not_advertised;
 pub(crate) mod runtime_files;

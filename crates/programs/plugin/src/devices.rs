@@ -96,6 +96,7 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
     for (name, value) in [
         ("PnP id", device.id.to_string()),
         ("LUID", device.luid.to_string()),
+        ("Kind", device.kind.to_string()),
         ("Vendor", vendor),
         ("Location path", location_path(device).to_owned()),
         ("Driver", device.driver_version.map(|v| v.to_string()).unwrap_or_default()),

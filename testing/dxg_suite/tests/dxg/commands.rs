@@ -60,6 +60,26 @@ fn an_older_driver_lists_no_compute_only_adapters() {
     assert_eq!(device_ids(&machine), all[..2]);
 }
 
+/// The driver reports only that it has no display, so its vendor says that it is no NPU.
+#[test]
+#[ignore = "needs root and musl: cargo xtask test dxg"]
+fn a_gpu_without_a_display_is_advertised_and_an_npu_is_not() {
+    let Some(machine) = Machine::new() else { return };
+    let found = |machine: &Machine| {
+        let printed = json(&machine.run(&["devices", "--output", "json"]));
+        let doctor = text(&machine.run(&["doctor"]).stdout);
+        let resource = doctor.lines().find(|line| line.contains("directx.microsoft.com/compute"));
+        (printed["devices"][2]["kind"].clone(), resource.unwrap_or_default().to_owned())
+    };
+    let (kind, resource) = found(&machine);
+    assert_eq!(kind, "npu");
+    assert!(resource.contains("capacity 0: "), "{resource}");
+    machine.driver.change(|state| state.adapters[2].hardware_id.vendor = 0x10DE);
+    let (kind, resource) = found(&machine);
+    assert_eq!(kind, "gpu");
+    assert!(resource.ends_with("1 of 1 device healthy"), "{resource}");
+}
+
 #[test]
 #[ignore = "needs root and musl: cargo xtask test dxg"]
 fn an_adapter_that_does_not_answer_is_skipped_with_the_reason() {

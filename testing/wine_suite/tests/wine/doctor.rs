@@ -23,6 +23,7 @@ fn the_report_equals_that_of_the_inventory() {
         "aws-t4-two",
         "made-up-two-vendors",
         "made-up-npu-beside-gpu",
+        "made-up-wddm-and-mcdm",
         "made-up-devices-without-adapter",
         "made-up-remote-session",
     ] {

@@ -49,7 +49,7 @@ macro_rules! metrics {
 
 metrics! {
     DEVICE_INFO = Gauge "directx_device_info" device_labels![
-        "luid", "vendor", "driver_version", "driver_date", "integrated", "resource",
+        "luid", "vendor", "device_kind", "driver_version", "driver_date", "integrated", "resource",
     ],
         "Device model and driver; always 1", "device discovery";
     DEVICE_HEALTHY = Gauge "directx_device_healthy" device_labels!["reason"],

@@ -179,6 +179,7 @@ impl<'a> Measured<'a> {
             &[
                 ("luid", &windows_exporter_luid(device.luid.0)),
                 ("vendor", &vendor),
+                ("device_kind", &device.kind.to_string()),
                 ("driver_version", &version),
                 ("driver_date", &date),
                 ("integrated", &integrated),

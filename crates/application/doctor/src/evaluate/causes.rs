@@ -47,9 +47,10 @@ pub(super) fn tcc_mode(nvml: Option<&Nvml>) -> Option<String> {
     Some(format!("{named} {is} in TCC mode, which has no DirectX: {SWITCH_FROM_TCC}"))
 }
 
-/// How to give a GPU in TCC mode a display driver.
-pub(super) const SWITCH_FROM_TCC: &str = "switch the GPU with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
-     license for that) and restart the host";
+/// How to give a GPU in TCC mode a driver with DirectX.
+pub(super) const SWITCH_FROM_TCC: &str = "for compute only, switch the GPU with `nvidia-smi -i <GPU> -dm 2` (MCDM; no license, documented \
+     from driver R590 on), for graphics too with `-dm 0` (WDDM; some products lack it, others need a vGPU or RTX license), and \
+     restart the host";
 
 /// NVIDIA's GPUs without DirectX.
 pub(super) fn gpus_in_tcc_mode(nvml: Option<&Nvml>) -> Vec<&NvidiaGpu> {

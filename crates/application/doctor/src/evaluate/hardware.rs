@@ -1,10 +1,11 @@
 //! Devices, which of them containers can see, and NVIDIA's management library.
 
+use std::collections::BTreeSet;
 use std::iter;
 
 use command_line::{HostError, error_chain};
 use devices::{
-    Adapter, AdapterWarning, Attribute, Attributes, Device, Health, HostFacts, HostSnapshot,
+    Adapter, AdapterWarning, Attributes, Device, DeviceKind, Health, HostFacts, HostSnapshot,
     NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
 };
 
@@ -38,13 +39,9 @@ pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
     FindingId::AdaptersNotRead.failed(error_chain(error), error.hint().unwrap_or(default))
 }
 
-/// Whether the adapter is a GPU, also one in MCDM mode, which has no display, and one that is not
-/// advertised. Older versions of Windows do not report [`Attribute::Gpu`].
+/// Whether the adapter is a GPU, also one that is not advertised.
 fn is_gpu(adapter: &Adapter) -> bool {
-    let is_nvidia = Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia;
-    let attributes = [Attribute::Gpu, Attribute::D3d12Graphics];
-    let is_gpu = is_nvidia || attributes.into_iter().any(|gpu| adapter.attributes.has(gpu));
-    adapter.is_gpu_or_accelerator() && is_gpu
+    adapter.is_gpu_or_accelerator() && DeviceKind::of(adapter) == DeviceKind::Gpu
 }
 
 /// Each device with its driver, the devices without an adapter, the adapters that `DXCore` does not
@@ -119,7 +116,8 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
 /// `hint` says how to fix a driver without its files.
 fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
     let driver = format!(
-        "driver version {}, date {}",
+        "{}, driver version {}, date {}",
+        device.kind,
         known(device.driver_version.as_ref()),
         known(device.driver_date.as_ref())
     );
@@ -179,10 +177,10 @@ pub(super) fn visibility(devices: &[Device], facts: &NodeFacts) -> Finding {
              github.com/microsoft/Windows-Containers/issues/333)"
         }
     };
-    let gpus: Vec<&Adapter> = snapshot.adapters.iter().filter(|adapter| is_gpu(adapter)).collect();
-    let is_gpu = |device: &&Device| gpus.iter().any(|gpu| gpu.luid == device.luid);
-    match devices.iter().filter(is_gpu).count() {
-        0 if gpus.is_empty() => Subject::Visibility.ok("the host lists no GPU"),
+    match devices.iter().filter(|device| device.kind == DeviceKind::Gpu).count() {
+        0 if !snapshot.adapters.iter().any(is_gpu) => {
+            Subject::Visibility.ok("the host lists no GPU")
+        }
         0 => Subject::Visibility.skipped("containers can get no GPU of this host; see `resources`"),
         1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),
         n => {
@@ -252,7 +250,11 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let number = number_of(gpus.len(), "GPU");
-        return Subject::Nvml.ok(format!("{library} reports {number}, NVIDIA driver {driver}"));
+        let modes: BTreeSet<&str> = gpus.iter().map(|gpu| gpu.driver_model.as_str()).collect();
+        let modes = Vec::from_iter(modes).join(" and ");
+        let mode = if gpus.is_empty() { String::new() } else { format!(" ({modes})") };
+        return Subject::Nvml
+            .ok(format!("{library} reports {number}{mode}, NVIDIA driver {driver}"));
     }
     let named = causes::named(in_tcc_mode.iter().copied());
     FindingId::TccMode.warning(

@@ -381,10 +381,10 @@ fn a_device_has_driver_version_date_and_problem_code() {
     });
     assert_eq!(
         (status, what.as_str()),
-        (Status::Ok, "driver version 31.0.15.2849, date 2023-02-14")
+        (Status::Ok, "gpu, driver version 31.0.15.2849, date 2023-02-14")
     );
     let (_, what) = only(Subject::Device, |_| ());
-    assert_eq!(what, "driver version not known, date not known");
+    assert_eq!(what, "gpu, driver version not known, date not known");
     let (status, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
@@ -802,10 +802,14 @@ fn the_fix_for_visible_gpus_does_not_promise_variables_that_are_off() {
 /// A GPU in MCDM mode has no display, and one without a `PnP` device is skipped.
 #[test]
 fn a_gpu_that_is_not_for_display_or_not_advertised_is_a_gpu() {
-    let (_, what) = only(Subject::Visibility, |facts| {
-        adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d12CoreCompute]);
-    });
-    assert_eq!(what, "the host has one GPU; containers can see no other");
+    for (attribute, vendor) in [(Attribute::D3d12CoreCompute, 0x10DE), (Attribute::Gpu, 0x8086)] {
+        let (_, what) = only(Subject::Visibility, |facts| {
+            let adapter = &mut adapters(facts)[0];
+            adapter.attributes = Attributes::from_iter([attribute]);
+            adapter.hardware_id.vendor = vendor;
+        });
+        assert_eq!(what, "the host has one GPU; containers can see no other", "{attribute:?}");
+    }
     let without_pnp = |facts: &mut NodeFacts| adapters(facts)[0].pnp = None;
     let skipped = only(Subject::Visibility, without_pnp);
     assert_eq!(skipped.0, Status::Skipped);
@@ -1120,7 +1124,16 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     assert_eq!(status(absent(), false), Status::Ok);
     let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
     assert_eq!(status(broken, true), Status::Warning);
-    assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
+    for (modes, shown) in [
+        (&["WDDM", "MCDM", "MCDM"] as &[&str], "reports 3 GPUs (MCDM and WDDM), NVIDIA driver "),
+        (&["MCDM"], "reports 1 GPU (MCDM), NVIDIA driver "),
+        (&[], "reports 0 GPUs, NVIDIA driver "),
+    ] {
+        let (status, what) = only(Subject::Nvml, |facts| {
+            facts.snapshot.node.nvml = Some(nvml(modes));
+        });
+        assert!(status == Status::Ok && what.contains(shown), "{what}");
+    }
     let (status, what) = only(Subject::Nvml, |facts| {
         facts.snapshot.node.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
@@ -1144,7 +1157,9 @@ fn a_gpu_in_tcc_mode_is_the_cause_of_a_host_without_devices() {
     };
     for subject in [Subject::Device, Subject::Resources, Subject::Nvml] {
         let hint = hint_of(subject, tcc);
-        assert!(hint.contains("`nvidia-smi -i <GPU> -dm 0`"), "{subject:?}: {hint}");
+        for mode in ["`nvidia-smi -i <GPU> -dm 2` (MCDM", "`-dm 0` (WDDM"] {
+            assert!(hint.contains(mode), "{subject:?}: {hint}");
+        }
         assert!(!hint.contains("install"), "{subject:?}: {hint}");
     }
     let named = hint_of(Subject::Device, tcc);
@@ -1338,10 +1353,9 @@ fn the_only_adapter_has_a_line_with_what_advertises_it() {
         (
             |facts| {
                 facts.snapshot.host.platform = Platform::LinuxDxg;
-                adapters(facts)[0].attributes =
-                    Attributes::from_iter([Attribute::D3d12CoreCompute]);
+                adapters(facts)[0].attributes = Attributes::from_iter([Attribute::Npu]);
             },
-            "compute-only devices such as NPUs cannot be used through /dev/dxg",
+            "of the compute-only devices, only GPUs are known to work through /dev/dxg",
             "a rule of `resources`",
         ),
     ] {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use devices::{
-    AllocationPolicy, DriverModel, FileName, MultiDevice, RuntimeMounts, SharedRequests, Vendor,
-    Visibility,
+    AllocationPolicy, DeviceKind, DriverModel, FileName, MultiDevice, RuntimeMounts,
+    SharedRequests, Vendor, Visibility,
 };
 
 use crate::environment::{
@@ -44,7 +44,7 @@ UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4
-  match: {vendor: nvidia, description: 'tesla t4', pciId: '10de:1eb8', minMemoryMiB: 15000, driverModel: wddm}
+  match: {vendor: nvidia, KIND: Gpu, description: 'tesla t4', pciId: '10de:1eb8', minMemoryMiB: 15000, driverModel: wddm}
   multitenancy: 2
   allocationPolicy: distributed
   VISIBILITY: Off
@@ -106,6 +106,7 @@ fn keys_and_values_in_any_case() {
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
     assert_eq!(rule.allocation, Some(AllocationPolicy::Distributed));
     assert_eq!(rule.visibility, Some(Visibility::Off));
+    assert_eq!(rule.matches.kind, Some(DeviceKind::Gpu));
     assert!(rule.matches.description.as_ref().unwrap().matches("NVIDIA Tesla T4"));
 }
 
@@ -238,6 +239,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         condition("minMemoryMiB: 99999999999"),
         condition("minMemoryMiB: 16GiB"),
         condition("driverModel: wdm"),
+        condition("kind: gpus"),
         condition("locationPath: '*'"),
         condition("busId: 1"),
         "- multitenancy: 1".into(),

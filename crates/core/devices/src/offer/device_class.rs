@@ -15,11 +15,14 @@ impl DeviceClass {
     /// "every GPU of the host". Microsoft defines it for display views.
     pub const DISPLAY_ADAPTER: DeviceClass = DeviceClass(0x5B45_201D_F2F2_4F3B_85BB_30FF_1F95_3599);
 
+    /// `GUID_COMPUTE_DEVICE_ARRIVAL`, which every adapter registers. Whether the Host Compute
+    /// Service accepts it is not known, so that nothing uses it without a configuration.
+    pub(crate) const EVERY_ADAPTER: DeviceClass =
+        DeviceClass(0x1024_E4C9_47C9_48D3_B4A8_F9DF_7852_3B53);
+
     /// The class for the devices of `model` where the configuration names none. There is
     /// none for compute-only devices. From Windows Server 2025 on, those of the setup class
-    /// `ComputeAccelerator` do not register `GUID_DISPLAY_DEVICE_ARRIVAL`. Every adapter registers
-    /// `GUID_COMPUTE_DEVICE_ARRIVAL` (`1024E4C9-47C9-48D3-B4A8-F9DF78523B53`), and whether the
-    /// Host Compute Service accepts that class is not known.
+    /// `ComputeAccelerator` do not register `GUID_DISPLAY_DEVICE_ARRIVAL`.
     #[must_use]
     pub const fn default_for(model: DriverModel) -> Option<DeviceClass> {
         match model {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::{
-    DescriptionPattern, Destination, DeviceClass, DeviceName, DriverModel, FileName,
+    DescriptionPattern, Destination, DeviceClass, DeviceKind, DeviceName, DriverModel, FileName,
     LocationPattern, PciPattern, ResetLimit, ResourceName, StorePattern, Vendor,
 };
 
@@ -147,6 +147,8 @@ pub struct ResourceRule {
 pub struct DeviceMatch {
     /// The vendor, by PCI ID.
     pub vendor: Option<Vendor>,
+    /// What the device is.
+    pub kind: Option<DeviceKind>,
     /// A pattern that the description contains.
     pub description: Option<DescriptionPattern>,
     /// PCI vendor and device.

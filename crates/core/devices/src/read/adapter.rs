@@ -146,9 +146,11 @@ impl Attributes {
         self.has(Attribute::D3d11Graphics) || self.has(Attribute::D3d12Graphics)
     }
 
-    /// Whether the set contains an attribute of a device that computes.
+    /// Whether the set contains an attribute of a device that computes. Every GPU without a display
+    /// does; one that only displays may be the graphics of a server's management controller.
     pub(crate) const fn compute(self) -> bool {
         self.has(Attribute::D3d12Graphics)
+            || self.has(Attribute::Gpu) && !self.display()
             || self.has(Attribute::D3d12CoreCompute)
             || self.has(Attribute::D3d12GenericMl)
             || self.has(Attribute::Npu)

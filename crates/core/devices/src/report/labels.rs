@@ -52,6 +52,11 @@ pub const LABELS: &[Label] = &[
         value: |node| Some(node.model?.vendor.to_string()),
     },
     Label {
+        name: "directx.microsoft.com/kind",
+        meaning: "[kind](introduction.md#words) of the model: gpu, npu or accelerator",
+        value: |node| Some(node.model?.kind?.to_string()),
+    },
+    Label {
         name: "directx.microsoft.com/memory",
         meaning: "dedicated memory of one device of the model in MiB; absent if the driver does not report it",
         value: |node| Some(node.model?.memory_mib?.to_string()),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use crate::{ComputeCapability, DriverDate, DriverModel, DriverVersion, Vendor};
+use crate::{ComputeCapability, DeviceKind, DriverDate, DriverModel, DriverVersion, Vendor};
 
 use super::label_value::limited;
 use super::node_report::{NodeReport, ReportedDevice, ReportedResource};
@@ -27,6 +27,7 @@ pub(crate) struct Model {
     /// The date of the same driver.
     pub(crate) driver_date: Option<DriverDate>,
     pub(crate) drivers: DriverModel,
+    pub(crate) kind: Option<DeviceKind>,
     /// The least compute capability of these devices, if NVML reports one.
     pub(crate) compute_capability: Option<ComputeCapability>,
     /// The fewest replicas per device in a resource with these devices.
@@ -72,6 +73,7 @@ impl Model {
             driver_version: device.driver_version,
             driver_date: device.driver_date,
             drivers: device.driver_model,
+            kind: device.kind,
             compute_capability: device.compute_capability,
             replicas: resource.replicas,
             is_renamed: resource.name.as_str().ends_with(".shared"),

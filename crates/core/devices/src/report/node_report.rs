@@ -4,14 +4,15 @@
 //! So a label is the same for the plugin and for a program that read the report.
 
 use std::num::NonZeroU32;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::printable::printable;
 use crate::{
-    ComputeCapability, Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, Health,
-    HostBuild, LicenseState, ListedDevice, LocationPath, Platform, PnpId, ResourceDevices,
-    ResourceName, UnhealthyReason, Vendor,
+    ComputeCapability, Device, DeviceKind, DeviceSet, DriverDate, DriverModel, DriverVersion,
+    Filter, Health, HostBuild, LicenseState, ListedDevice, LocationPath, Platform, PnpId,
+    ResourceDevices, ResourceName, UnhealthyReason, Vendor,
 };
 
 /// How many cordons that name no device a report contains. An annotation of a node has room for
@@ -72,6 +73,9 @@ pub struct ReportedDevice {
     /// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
     /// plugin was started with does not matter.
     pub driver_model: DriverModel,
+    /// What the device is, if the plugin knows kinds.
+    #[serde(default, deserialize_with = "known_name", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<DeviceKind>,
     /// The driver's version, if it reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_version: Option<DriverVersion>,
@@ -93,7 +97,7 @@ pub struct ReportedDevice {
     pub compute_capability: Option<ComputeCapability>,
     /// Whether the driver has the license that it needs, if NVML reports it. It does not change the
     /// health of the device.
-    #[serde(default, deserialize_with = "known_license", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_name", skip_serializing_if = "Option::is_none")]
     pub license: Option<LicenseState>,
     /// Why the device must not be allocated; absent if it is healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +196,7 @@ impl ReportedDevice {
             vendor_id: device.hardware_id.vendor,
             device_id: device.hardware_id.device,
             driver_model: driver_model(device),
+            kind: Some(device.kind),
             driver_version: device.driver_version,
             driver_date: device.driver_date,
             dedicated_memory_mib: device.dedicated_memory_mib,
@@ -225,12 +230,12 @@ impl Unhealthy {
     }
 }
 
-/// The state of a license; unknown if it is one of a newer plugin.
-fn known_license<'de, D: Deserializer<'de>>(
+/// One of a few names; `None` if it is one of a newer plugin.
+fn known_name<'de, D: Deserializer<'de>, T: FromStr>(
     deserializer: D,
-) -> Result<Option<LicenseState>, D::Error> {
-    let state = Option::<String>::deserialize(deserializer)?;
-    Ok(state.and_then(|state| state.parse().ok()))
+) -> Result<Option<T>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    Ok(name.and_then(|name| name.parse().ok()))
 }
 
 fn driver_model(device: &Device) -> DriverModel {

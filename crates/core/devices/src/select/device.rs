@@ -5,9 +5,9 @@ use std::sync::Arc;
 use strum::{EnumIter, IntoEnumIterator};
 
 use crate::{
-    Adapter, Cordon, CordonSource, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
-    LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError,
-    Vendor,
+    Adapter, Cordon, CordonSource, DeviceKind, DriverKey, DriverStore, DriverVersion, HardwareId,
+    HostFacts, LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, RuntimeFiles, StoreFiles,
+    StoreFolderError, Vendor,
 };
 
 /// Whether a device can be allocated.
@@ -82,6 +82,8 @@ pub struct Device {
     pub description: String,
     /// The vendor, by hardware ID.
     pub vendor: Vendor,
+    /// What the device is.
+    pub kind: DeviceKind,
     /// The manufacturer's name in the driver package.
     pub manufacturer: String,
     /// Hardware ID.
@@ -106,8 +108,8 @@ pub struct Device {
     pub detachable: bool,
     /// Display: D3D11 or D3D12 graphics.
     pub display: bool,
-    /// Compute: D3D12 graphics, core compute, generic machine learning, or a
-    /// neural processor or compute accelerator by hardware type.
+    /// Compute: D3D12 graphics, core compute, generic machine learning, or by hardware type a
+    /// neural processor, a compute accelerator or a GPU without a display.
     pub compute: bool,
     /// What NVML reports of an NVIDIA device.
     pub nvidia: NvidiaFacts,
@@ -176,6 +178,7 @@ impl Device {
             luid: adapter.luid,
             description: adapter.name().to_owned(),
             vendor: Vendor::from_id(adapter.hardware_id.vendor),
+            kind: DeviceKind::of(adapter),
             manufacturer: pnp.manufacturer.clone(),
             hardware_id: adapter.hardware_id,
             location_path: pnp.location_paths.first().cloned(),

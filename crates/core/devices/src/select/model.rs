@@ -26,8 +26,8 @@ use crate::text::file_values::named_value;
 pub enum DriverModel {
     /// Windows Display Driver Model: hardware with display and compute.
     Wddm,
-    /// Microsoft Compute Driver Model: hardware with compute and without display,
-    /// including neural processors.
+    /// Microsoft Compute Driver Model: hardware with compute and without display, which are neural
+    /// processors, other accelerators, and GPUs in this mode.
     Mcdm,
     /// One class device for all adapters, as the resource `microsoft.com/directx` was.
     Legacy,

@@ -7,8 +7,8 @@ use strum::{EnumIter, IntoEnumIterator};
 
 use crate::text::case_folding::fold_case;
 use crate::{
-    Adapter, Device, DriverModel, Filter, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy,
-    Platform, PnpDevice, PnpId, ResourceName,
+    Adapter, Device, DeviceKind, DriverModel, Filter, HostFacts, HostSnapshot, LocationPath, Luid,
+    ModelPolicy, Platform, PnpDevice, PnpId, ResourceName,
 };
 
 /// An adapter that is not advertised, or that a discovery skips.
@@ -97,10 +97,11 @@ pub enum NotAdvertisedReason {
         /// The ID of the other device.
         other: String,
     },
-    /// NPUs are listed by `/dev/dxg`, and nothing can use them there (microsoft/WSL#40445).
+    /// `/dev/dxg` lists NPUs, and nothing can use them there (microsoft/WSL#40445). NVIDIA says that
+    /// its GPUs without a display work in WSL2.
     #[error(
-        "compute-only devices such as NPUs cannot be used through /dev/dxg; a rule of `resources` \
-         advertises them anyway"
+        "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
+         `resources` advertises the others anyway"
     )]
     ComputeOnlyOnLinux,
     /// The source could not read it.
@@ -288,13 +289,15 @@ pub(crate) fn check_policy(
     }
 }
 
-/// Checks that a device that only computes has a rule on a Linux host.
+/// Checks that a device that only computes is a GPU or has a rule on a Linux host.
 pub(crate) fn check_compute_only(
+    device: &Device,
     model: DriverModel,
     platform: Platform,
     has_rule: bool,
 ) -> Result<(), NotAdvertisedReason> {
-    if platform == Platform::LinuxDxg && model == DriverModel::Mcdm && !has_rule {
+    let only_computes = model == DriverModel::Mcdm && device.kind != DeviceKind::Gpu;
+    if platform == Platform::LinuxDxg && only_computes && !has_rule {
         return Err(NotAdvertisedReason::ComputeOnlyOnLinux);
     }
     Ok(())

@@ -12,8 +12,8 @@ use crate::select::not_advertised::{
     Rejection, check_adapter, check_basic_adapter, check_filter, check_scope,
 };
 use crate::{
-    Adapter, Device, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason, Platform,
-    PnpId, RejectedValue, Vendor, WarningEffect,
+    Adapter, Device, DeviceKind, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason,
+    Platform, PnpId, RejectedValue, Vendor, WarningEffect,
 };
 
 /// Selects devices by what they support. The discovery library's C interface has the same
@@ -181,7 +181,7 @@ pub(crate) fn select<T, R: Into<Rejection>>(
 }
 
 /// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
-/// Unknown while an adapter is unreadable, because the vendor's libraries may count it.
+/// A GPU without a display counts, because CUDA lists it too. Unknown while an adapter is unreadable, because the vendor's libraries may count it.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
     let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Unreadable);
     if snapshot.host.platform != Platform::LinuxDxg || is_partial {
@@ -189,7 +189,7 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
     }
     let own = &adapter.pnp.as_ref()?.id;
     let vendor = Vendor::from_id(adapter.hardware_id.vendor);
-    let gpus = snapshot.adapters.iter().filter(|other| other.attributes.display());
+    let gpus = snapshot.adapters.iter().filter(|other| DeviceKind::of(other) == DeviceKind::Gpu);
     let mut ids: Vec<&PnpId> = gpus
         .filter(|other| Vendor::from_id(other.hardware_id.vendor) == vendor)
         .filter_map(|other| Some(&other.pnp.as_ref()?.id))

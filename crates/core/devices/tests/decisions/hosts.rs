@@ -83,6 +83,11 @@ pub(crate) fn npu(n: i64) -> Adapter {
     }
 }
 
+/// A GPU in MCDM mode as Windows versions list it that do not report hardware types.
+pub(crate) fn mcdm_gpu(n: i64, vendor: u32) -> Adapter {
+    Adapter { attributes: [Attribute::D3d12CoreCompute].into_iter().collect(), ..gpu(n, vendor) }
+}
+
 /// A driver store folder that names `runtime.dll` for System32 and `SysWOW64`.
 pub(crate) fn store(name: &str) -> DriverStore {
     let value = |file: &str| {

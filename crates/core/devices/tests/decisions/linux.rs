@@ -9,7 +9,7 @@ use devices::{
     StoreFiles, UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
 };
 
-use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm, with_rules};
+use super::hosts::{AMD, NVIDIA, catalog, gpu, mcdm_gpu, model, npu, resource, wddm, with_rules};
 
 const INTEL: u32 = 0x8086;
 
@@ -187,7 +187,7 @@ fn offer(models: impl IntoIterator<Item = ModelPolicy>) -> Offer {
 }
 
 #[test]
-fn integrated_devices_are_advertised_by_default_and_compute_only_devices_are_not() {
+fn integrated_devices_are_advertised_by_default_and_npus_are_not() {
     let advertised =
         |offer: &Offer| offer.resources.iter().map(|r| r.devices.len()).collect::<Vec<_>>();
     let default = offer([wddm(1), model(DriverModel::Mcdm)]);
@@ -204,6 +204,46 @@ fn integrated_devices_are_advertised_by_default_and_compute_only_devices_are_not
     assert_eq!(advertised(&ruled), [1, 0, 1]);
     let excluded = offer([ModelPolicy { include_integrated: Some(false), ..wddm(1) }]);
     assert_eq!(advertised(&excluded), [0]);
+}
+
+/// NVIDIA says that its GPUs in MCDM mode run CUDA in WSL2.
+#[test]
+fn a_gpu_without_a_display_is_advertised_by_default() {
+    let mcdm = Adapter { attributes: mcdm_gpu(2, NVIDIA).attributes, ..adapter(2, NVIDIA, 2) };
+    let accelerator = Adapter { attributes: mcdm.attributes, ..adapter(3, 0x1ED5, 3) };
+    let models = [wddm(1), model(DriverModel::Mcdm)];
+    let offer = catalog(models).offer(&linux(vec![adapter(1, NVIDIA, 1), mcdm, accelerator]));
+    let luids = offer.resources.iter().map(|r| r.devices[0].0.luid.0);
+    assert_eq!(luids.collect::<Vec<_>>(), [1001, 1002]);
+    let [other] = offer.not_advertised.as_slice() else { panic!("{offer:?}") };
+    assert_eq!(
+        (other.luid.0, other.reason.to_string().as_str()),
+        (
+            1003,
+            "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
+             `resources` advertises the others anyway"
+        )
+    );
+}
+
+/// CUDA and NVML list it too.
+#[test]
+fn a_gpu_without_a_display_counts_among_those_of_its_vendor() {
+    let mcdm = Adapter { attributes: mcdm_gpu(1, NVIDIA).attributes, ..adapter(1, NVIDIA, 1) };
+    let npu = Adapter { attributes: npu(4).attributes, ..adapter(4, INTEL, 0) };
+    let adapters = vec![mcdm, adapter(2, NVIDIA, 2), adapter(3, INTEL, 3), npu];
+    let host = linux(adapters);
+    assert_eq!(
+        vendor_variables(&host, &[replica(2, NVIDIA, 2)]),
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 2"
+    );
+    // An NPU is none of the vendor's GPUs.
+    assert_eq!(
+        vendor_variables(&host, &[replica(3, INTEL, 3)]),
+        "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 3"
+    );
+    let plan = planned(model(DriverModel::Mcdm), &host, &[replica(1, NVIDIA, 1)]).unwrap();
+    assert_eq!(plan.envs["CUDA_VISIBLE_DEVICES"], "0");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use devices::report::{
     Progress, UnhealthyKind, device_events, devices_healthy, devices_ready, labels,
 };
 use devices::{
-    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceName, DeviceSet, HostSnapshot,
-    LicenseState, Moment, Policy,
+    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceKind, DeviceName, DeviceSet,
+    HostSnapshot, LicenseState, Moment, Policy,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -82,6 +82,15 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
 }
 
 #[test]
+fn the_kind_is_that_of_the_first_model() {
+    let kind = |name| labels(&report(&recorded(name)), false)["directx.microsoft.com/kind"].clone();
+    // The memory of the first kind is known, that of the other devices is not.
+    assert_eq!(kind("made-up-npu-beside-gpu.yaml"), "gpu");
+    assert_eq!(kind("generated/npu-beside-gpu.yaml"), "accelerator");
+    assert_eq!(kind("made-up-h100-mcdm.yaml"), "gpu");
+}
+
+#[test]
 fn shared_devices_are_labelled_as_gpu_feature_discovery_does() {
     let snapshot = recorded("made-up-two-vendors.yaml");
     let labels = labels(&shared(&snapshot, 4), true);
@@ -123,7 +132,8 @@ fn the_product_of_nvidia_is_that_of_linux_nodes() {
 fn a_node_without_devices_has_a_count_and_no_model() {
     let labels = all_labels(&recorded("generated/no-adapters.yaml"));
     assert_eq!(labels["directx.microsoft.com/count"], "0");
-    let model = ["product", "vendor", "memory", "driver-model", "replicas", "sharing-strategy"];
+    let model =
+        ["product", "vendor", "kind", "memory", "driver-model", "replicas", "sharing-strategy"];
     for name in model {
         assert!(!labels.contains_key(&format!("directx.microsoft.com/{name}")), "{name}");
     }
@@ -291,19 +301,24 @@ fn read_back(report: &NodeReport) -> NodeReport {
 }
 
 #[test]
-fn a_license_of_a_newer_or_an_older_plugin_is_not_known() {
+fn a_license_or_a_kind_of_a_newer_or_an_older_plugin_is_not_known() {
     let report = report(&recorded("made-up-vgpu.yaml"));
-    let licenses = |report: &NodeReport| -> Vec<Option<LicenseState>> {
-        report.devices().map(|device| device.license).collect()
+    let names = |report: &NodeReport| -> Vec<(Option<LicenseState>, Option<DeviceKind>)> {
+        report.devices().map(|device| (device.license, device.kind)).collect()
     };
-    let known = [LicenseState::Licensed, LicenseState::Unlicensed].map(Some);
-    assert_eq!(licenses(&report), known);
+    let gpu = Some(DeviceKind::Gpu);
+    let known = [LicenseState::Licensed, LicenseState::Unlicensed].map(|state| (Some(state), gpu));
+    assert_eq!(names(&report), known);
     let mut json = serde_json::to_value(&report).unwrap();
     let devices = json["resources"][0]["devices"].as_array_mut().unwrap();
     assert_eq!(devices[1]["license"], "unlicensed");
-    devices[0]["license"] = "leased".into();
-    devices[1].as_object_mut().unwrap().remove("license");
-    assert_eq!(licenses(&serde_json::from_value(json).unwrap()), [None, None]);
+    for (key, value) in [("license", "leased"), ("kind", "dpu")] {
+        devices[0][key] = value.into();
+        devices[1].as_object_mut().unwrap().remove(key);
+    }
+    let read: NodeReport = serde_json::from_value(json).unwrap();
+    assert_eq!(names(&read), [(None, None); 2]);
+    assert!(!labels(&read, false).contains_key("directx.microsoft.com/kind"));
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::num::NonZeroU32;
 
 use devices::{
-    AllocationPolicy, Attribute, Catalog, DeviceMatch, DriverModel, LocationPath, Offer,
-    ResourceOrigin, ResourceRule, SharedRequests,
+    AllocationPolicy, Attribute, Catalog, DeviceKind, DeviceMatch, DriverModel, LocationPath,
+    Offer, ResourceOrigin, ResourceRule, SharedRequests,
 };
 
 use crate::hosts::{
-    AMD, NVIDIA, basic_adapter, catalog, gpu, host, indirect_display, model, npu, wddm, with_rules,
+    AMD, NVIDIA, basic_adapter, catalog, gpu, host, indirect_display, mcdm_gpu, model, npu, wddm,
+    with_rules,
 };
 
 fn rule(name: &str, matches: DeviceMatch) -> ResourceRule {
@@ -38,6 +39,40 @@ fn each_driver_model_gets_its_devices() {
         offer.not_advertised[0].reason.to_string(),
         "not matched by any enabled driver model (wddm, mcdm): adapter supports display but not \
          compute"
+    );
+}
+
+/// With the hardware type alone it used to be neither display nor compute.
+#[test]
+fn a_gpu_without_a_display_is_advertised_for_compute() {
+    let mut by_type = npu(2);
+    by_type.attributes = [Attribute::Gpu].into_iter().collect();
+    let snapshot = host(vec![gpu(1, NVIDIA), by_type, mcdm_gpu(3, NVIDIA)]);
+    let offer = catalog([model(DriverModel::Wddm), model(DriverModel::Mcdm)]).offer(&snapshot);
+    assert_eq!(assigned(&offer)[1].1, [1002, 1003], "{offer:?}");
+}
+
+/// One name for the GPUs of both driver models.
+#[test]
+fn a_rule_can_name_the_kind() {
+    let of_kind = |kind| DeviceMatch { kind: Some(kind), ..DeviceMatch::default() };
+    let rules = || {
+        vec![
+            rule("example.com/gpu", of_kind(DeviceKind::Gpu)),
+            rule("example.com/npu", of_kind(DeviceKind::Npu)),
+        ]
+    };
+    let models = [DriverModel::Wddm, DriverModel::Mcdm].map(|m| with_rules(model(m), rules()));
+    let accelerator = mcdm_gpu(4, 0x1ED5);
+    let snapshot = host(vec![gpu(1, NVIDIA), mcdm_gpu(2, NVIDIA), npu(3), accelerator]);
+    assert_eq!(
+        assigned(&catalog(models).offer(&snapshot)),
+        [
+            ("directx.microsoft.com/display".to_owned(), vec![]),
+            ("directx.microsoft.com/compute".to_owned(), vec![1004]),
+            ("example.com/gpu".to_owned(), vec![1001, 1002]),
+            ("example.com/npu".to_owned(), vec![1003]),
+        ]
     );
 }
 
@@ -319,6 +354,7 @@ fn an_adapter_that_is_not_advertised_has_the_resource_that_would_advertise_it() 
 fn a_condition_that_a_device_does_not_meet_is_named_by_its_key() {
     let wanted = DeviceMatch {
         vendor: Some(devices::Vendor::Nvidia),
+        kind: Some(DeviceKind::Npu),
         model: Some(DriverModel::Mcdm),
         pci: Some("1002:*".parse().unwrap()),
         min_memory_mib: Some(1 << 20),
@@ -328,7 +364,7 @@ fn a_condition_that_a_device_does_not_meet_is_named_by_its_key() {
     let snapshot = host(vec![gpu(1, AMD)]);
     let devices = devices::discover(&snapshot, devices::Criteria::ALL).devices;
     let unmet = wanted.unmet(&devices[0], DriverModel::Wddm);
-    let keys = ["vendor", "driverModel", "minMemoryMiB", "description", "locationPath"];
+    let keys = ["vendor", "kind", "driverModel", "minMemoryMiB", "description", "locationPath"];
     assert_eq!(unmet, keys);
     assert!(DeviceMatch::default().unmet(&devices[0], DriverModel::Wddm).is_empty());
 }

@@ -1,7 +1,8 @@
 //! Which adapters become devices.
 
 use devices::{
-    AdapterWarning, Attribute, Criteria, Filter, Luid, Selection, Vendor, WarningEffect, discover,
+    AdapterWarning, Attribute, Criteria, DeviceKind, Filter, Luid, Selection, Vendor,
+    WarningEffect, discover,
 };
 
 use crate::hosts::{AMD, NVIDIA, basic_adapter, gpu, host, indirect_display, npu};
@@ -22,11 +23,53 @@ fn a_compute_only_device_supports_compute() {
         Attribute::D3d12GenericMl,
         Attribute::Npu,
         Attribute::ComputeAccelerator,
+        Attribute::Gpu,
     ] {
         let mut adapter = npu(1);
         adapter.attributes = [attribute].into_iter().collect();
         let device = &discover(&host(vec![adapter]), everything()).devices[0];
         assert!(device.compute && !device.display, "{attribute:?}");
+    }
+}
+
+/// The graphics of a server's management controller, say.
+#[test]
+fn the_hardware_type_gpu_does_not_make_a_display_compute() {
+    let mut adapter = gpu(1, 0x1A03);
+    adapter.attributes = [Attribute::D3d11Graphics, Attribute::Gpu].into_iter().collect();
+    let device = &discover(&host(vec![adapter]), everything()).devices[0];
+    assert!(device.display && !device.compute);
+}
+
+#[test]
+fn the_kind_follows_from_the_hardware_type_then_from_display_and_vendor() {
+    use Attribute::{
+        ComputeAccelerator, D3d11Graphics, D3d12CoreCompute, D3d12GenericMl, D3d12Graphics, Gpu,
+        MediaAccelerator, Npu,
+    };
+    const INTEL: u32 = 0x8086;
+    let table: [(&[Attribute], u32, DeviceKind); 16] = [
+        (&[Gpu], INTEL, DeviceKind::Gpu),
+        (&[D3d12CoreCompute, Gpu], NVIDIA, DeviceKind::Gpu),
+        (&[D3d12GenericMl, Npu], INTEL, DeviceKind::Npu),
+        (&[Npu], 0x1ED5, DeviceKind::Npu),
+        (&[ComputeAccelerator], INTEL, DeviceKind::Accelerator),
+        (&[MediaAccelerator], AMD, DeviceKind::Accelerator),
+        (&[D3d11Graphics], 0x1A03, DeviceKind::Gpu),
+        (&[D3d12Graphics], INTEL, DeviceKind::Gpu),
+        (&[D3d12CoreCompute], NVIDIA, DeviceKind::Gpu),
+        (&[D3d12CoreCompute, ComputeAccelerator], NVIDIA, DeviceKind::Gpu),
+        (&[D3d12CoreCompute], INTEL, DeviceKind::Npu),
+        (&[D3d12CoreCompute], AMD, DeviceKind::Npu),
+        (&[D3d12GenericMl], 0x5143, DeviceKind::Npu),
+        (&[D3d12GenericMl], 0x4D4F_4351, DeviceKind::Npu),
+        (&[D3d12CoreCompute], 0x1ED5, DeviceKind::Accelerator),
+        (&[D3d12CoreCompute], 0x1414, DeviceKind::Accelerator),
+    ];
+    for (attributes, vendor, expected) in table {
+        let mut adapter = gpu(1, vendor);
+        adapter.attributes = attributes.iter().copied().collect();
+        assert_eq!(DeviceKind::of(&adapter), expected, "{attributes:?} of {vendor:04x}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The JSON document of `devices`. `docs/reference/json.md` describes each key, and a
 //! test compares that page with what the command prints.
 
-use devices::{Device, HostSnapshot, License, RuntimeFile, Selection};
+use devices::{Device, DeviceKind, HostSnapshot, License, RuntimeFile, Selection};
 use serde::Serialize;
 
 use crate::devices::{driver_key, location_path, store_path};
@@ -22,6 +22,7 @@ struct DeviceView<'a> {
     luid: i64,
     description: &'a str,
     vendor: String,
+    kind: DeviceKind,
     manufacturer: &'a str,
     location_path: &'a str,
     driver_registry_key: String,
@@ -87,6 +88,7 @@ impl<'a> DeviceView<'a> {
             luid: device.luid.0,
             description: &device.description,
             vendor: device.vendor.to_string(),
+            kind: device.kind,
             manufacturer: &device.manufacturer,
             location_path: location_path(device),
             driver_registry_key: driver_key(device),

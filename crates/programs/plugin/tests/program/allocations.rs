@@ -123,15 +123,12 @@ fn multi_device_reject_refuses_several_devices() {
     assert!(reason.contains("multiDevice is reject"), "{reason}");
 }
 
-/// With the display adapter class such a container would start without its NPUs.
+/// With the display adapter class such a container would start without its GPUs.
 #[test]
-fn several_neural_processors_are_refused_unless_a_class_is_configured() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = folder.path().join("two-npus.yaml");
-    std::fs::write(&host, two_npus()).unwrap();
-    let host = host.to_str().unwrap();
-    let two = pod_flag("two", COMPUTE, 2);
-    let run = |config| Simulation { host, config, flags: &[&two], ..Default::default() }.run();
+fn several_gpus_without_a_display_are_refused_unless_a_class_is_configured() {
+    let host = "made-up-h100-mcdm.yaml";
+    let all = pod_flag("all", COMPUTE, 8);
+    let run = |config| Simulation { host, config, flags: &[&all], ..Default::default() }.run();
     let refused = run("");
     let pod = &refused["pods"][0];
     assert_eq!(pod["admitted"], false);
@@ -139,19 +136,23 @@ fn several_neural_processors_are_refused_unless_a_class_is_configured() {
     assert!(reason.starts_with("CreateContainerConfigError: "), "{reason}");
     assert!(reason.contains("deviceClass is not set for the driver model mcdm"), "{reason}");
     let class = "1024E4C9-47C9-48D3-B4A8-F9DF78523B53";
+    assert!(reason.contains(class), "{reason}");
     let admitted = run(&format!("deviceClass:\n  mcdm: '{{{}}}'", class.to_lowercase()));
     assert_eq!(devices(&admitted["pods"][0]), [format!("class/{class}")]);
     let notes = notes(&admitted["pods"][0]);
     assert!(notes.contains(&format!("all devices of the class {class} of the host")), "{notes}");
 }
 
-/// A recorded host with a second one of its NPU.
-fn two_npus() -> String {
-    let text = std::fs::read_to_string(recorded(NPU)).unwrap();
-    let (before, npu) = text.split_once("- luid: 70004").unwrap();
-    let (npu, after) = npu.split_once("- luid: 70005").unwrap();
-    let second = npu.replace("0&58", "0&59").replace("PCI(0B00)", "PCI(0C00)");
-    format!("{before}- luid: 70004{npu}- luid: 70006{second}- luid: 70005{after}")
+/// Pods that request this resource need not know the mode of a GPU.
+#[test]
+fn a_rule_for_gpus_has_those_of_both_driver_models() {
+    let config = "resources: [{name: example.com/gpu, match: {kind: gpu}}]";
+    let document =
+        Simulation { host: "made-up-wddm-and-mcdm.yaml", config, ..Default::default() }.run();
+    let names = [DISPLAY, COMPUTE, "example.com/gpu"];
+    assert_eq!(names.map(|name| capacity(&document, name)), [0, 0, 2]);
+    let document = Simulation { host: NPU, config, ..Default::default() }.run();
+    assert_eq!(names.map(|name| capacity(&document, name)), [0, 1, 1]);
 }
 
 #[test]
