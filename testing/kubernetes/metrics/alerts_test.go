@@ -115,6 +115,14 @@ func TestAlerts(t *testing.T) {
 		{"a device without a license whose pod ends", "DirectXDeviceUnlicensed", []string{
 			`directx_device_license_state{` + first + `,pod="a"} 0x5 stale`, `directx_device_license_state{` + first + `} _x6 0x10`},
 			11 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+		{"a device without a license whose plugin starts again", "DirectXDeviceUnlicensed", []string{
+			`directx_device_license_state{` + first + `,pod="a"} 0x12 stale`, `directx_device_license_state{` + first + `,pod="b"} _x16 0x10`},
+			15 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+		{"a device whose license has expired while nothing is known", "DirectXDeviceUnlicensed", []string{
+			`directx_device_license_state{` + first + `} 1x30`,
+			`directx_device_license_expiration_timestamp_seconds{` + first + `} 1800000300x30`,
+			`directx_device_license_expiration_timestamp_seconds{` + second + `} 1800003600x30`},
+			17 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use devices::LicenseState::{Licensed, NotRequired, Unlicensed};
 use devices::PnpId;
-use devices::report::{NodeReport, ReportedDevice};
+use devices::report::{NodeReport, ReportedDevice, UnhealthyKind};
 use tokio::time::Instant;
 
 use crate::event_queue::EventQueue;
@@ -30,9 +30,12 @@ enum Known {
 
 impl LicenseWait {
     /// Adds an Event for each device that has lost its license, or has not got one for some time.
-    /// While the license is not known, as after a restart of the plugin, nothing changes.
+    /// While the license is not known, as after a restart of the plugin, nothing changes. A device
+    /// that was away gets its license some time after it has returned.
     pub(crate) fn follow(&mut self, node: &NodeReport, events: &mut EventQueue, now: Instant) {
-        self.0.retain(|id, _| node.devices().any(|device| device.id == *id));
+        let is_known =
+            |id: &PnpId| node.devices().any(|device| device.id == *id && !is_away(device));
+        self.0.retain(|id, _| is_known(id));
         for device in node.devices() {
             let Some(license) = device.license else { continue };
             let next = match (license, self.0.remove(&device.id)) {
@@ -56,14 +59,31 @@ impl LicenseWait {
         }
     }
 
-    /// When a device has waited long enough.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    /// An earlier run reported the devices that wait.
+    pub(crate) fn were_reported(&mut self) {
+        for known in self.0.values_mut() {
+            if matches!(known, Known::Waiting { .. }) {
+                *known = Known::Reported;
+            }
+        }
+    }
+
+    /// When a device has waited long enough. A license that is unknown then is followed when it is
+    /// known again.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         let waiting = self.0.values().filter_map(|known| match known {
             Known::Waiting { since } => Some(*since + PATIENCE),
             Known::Licensed | Known::Reported => None,
         });
-        waiting.min()
+        waiting.filter(|at| *at > now).min()
     }
+}
+
+/// Whether the host does not have the device now, as while its driver is being installed.
+fn is_away(device: &ReportedDevice) -> bool {
+    use UnhealthyKind::{NotAdvertised, Removed, Unreadable};
+    let kind = device.unhealthy.as_ref().map(|unhealthy| unhealthy.kind);
+    matches!(kind, Some(NotAdvertised | Removed | Unreadable))
 }
 
 fn report(device: &ReportedDevice, what: &str, events: &mut EventQueue) {
@@ -102,7 +122,7 @@ mod tests {
         let mut now = begin;
         for state in states {
             wait.follow(&node(*state), &mut events, now);
-            assert!(wait.deadline().is_none_or(|at| at > now), "not reported in time");
+            assert!(wait.deadline(now).is_none_or(|at| at > now), "not reported in time");
             now += MINUTE;
         }
         // Events with one text are one Event with a count.
@@ -138,6 +158,48 @@ mod tests {
         states[9] = Some(Licensed);
         states.truncate(10);
         assert_eq!(events(&states), [""; 0]);
+    }
+
+    /// NVML fails, or an earlier plugin runs, when the device has waited long enough.
+    #[test]
+    fn a_deadline_that_has_passed_wakes_nobody_while_the_license_is_unknown() {
+        let begin = Instant::now();
+        let (mut events, mut wait) = (EventQueue::new(begin), LicenseWait::default());
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin);
+        assert_eq!(wait.deadline(begin), Some(begin + PATIENCE));
+        for now in [begin + PATIENCE, begin + 2 * PATIENCE] {
+            wait.follow(&node(None), &mut events, now);
+            assert_eq!(wait.deadline(now), None);
+        }
+        assert!(events.take().is_none());
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin + 2 * PATIENCE);
+        assert!(events.take().is_some());
+    }
+
+    #[test]
+    fn a_driver_that_starts_again_has_the_time_of_a_start() {
+        let begin = Instant::now();
+        let (mut events, mut wait) = (EventQueue::new(begin), LicenseWait::default());
+        wait.follow(&node(Some(Licensed)), &mut events, begin);
+        let mut away = node(None);
+        away.resources[0].devices[0].unhealthy =
+            serde_json::from_value(serde_json::json!({"kind": "removed", "text": "removed"})).ok();
+        assert!(is_away(&away.resources[0].devices[0]));
+        wait.follow(&away, &mut events, begin);
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin + MINUTE);
+        assert!(events.take().is_none());
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin + MINUTE + PATIENCE);
+        assert!(events.take().unwrap().note.contains("has got no license"));
+    }
+
+    #[test]
+    fn what_an_earlier_run_reported_is_not_reported_again() {
+        let begin = Instant::now();
+        let (mut events, mut wait) = (EventQueue::new(begin), LicenseWait::default());
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin);
+        wait.were_reported();
+        wait.follow(&node(Some(Unlicensed)), &mut events, begin + 2 * PATIENCE);
+        assert!(events.take().is_none());
     }
 
     #[test]

@@ -67,10 +67,14 @@ impl PluginHistory {
         self.keep_compute_capabilities(&mut now.node);
         let running: BTreeSet<u64> = now.served.values().map(|served| served.instance).collect();
         if let Some(before) = self.listing.take() {
-            for resource in before.node.resources {
+            for mut resource in before.node.resources {
                 // A daemon that runs and no longer lists a resource has another configuration.
                 let served = before.served.get(&resource.name);
                 if served.is_some_and(|served| !running.contains(&served.instance)) {
+                    // Nobody watches it any more.
+                    for device in &mut resource.devices {
+                        device.license = None;
+                    }
                     let gone = GoneResource { resource, since };
                     self.gone.entry(gone.resource.name.clone()).or_insert(gone);
                 }
@@ -113,6 +117,11 @@ impl PluginHistory {
             listing.node.resources.push(resource.clone());
         }
         Some(listing)
+    }
+
+    /// What the daemons list while they answer.
+    pub(crate) fn answering(&self, now: Instant) -> Option<NodeListing> {
+        self.listing(now).filter(|_| self.silence.is_none())
     }
 
     /// Why the devices are not reported, if they have not been for long.

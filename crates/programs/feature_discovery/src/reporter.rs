@@ -139,12 +139,12 @@ impl Reporter {
             self.are_cordons_due = true;
         }
         self.report_outage(now);
-        if let Some(listing) = self.plugin.listing(now) {
+        if let Some(listing) = self.plugin.answering(now) {
             self.license_wait.follow(&listing.node, &mut self.events, now);
         }
         let Some(node) = self.node.get().cloned() else {
             self.requests.set_problem(Some("the node object is not known".to_owned()));
-            return [self.plugin.deadline(now), self.license_wait.deadline()]
+            return [self.plugin.deadline(now), self.license_wait.deadline(now)]
                 .into_iter()
                 .flatten()
                 .min();
@@ -162,7 +162,7 @@ impl Reporter {
         let event = self.report_next_event(&node, now);
         self.set_problem(&due.failing);
         let deadlines = [due.next, event, cordons, self.plugin.deadline(now), self.node.deadline()];
-        let waits = [self.taint_wait.deadline(), self.license_wait.deadline()];
+        let waits = [self.taint_wait.deadline(), self.license_wait.deadline(now)];
         deadlines.into_iter().chain(waits).flatten().min()
     }
 
@@ -202,9 +202,10 @@ impl Reporter {
     /// A node with the right condition had it from an earlier run, which also reported the Events.
     fn add_first_events(&mut self, node: &Node, desired: &Desired) {
         let Some(healthy) = desired.conditions.first() else { return };
-        if let Some(events) = self.first_events.take()
-            && !has_condition(node, healthy)
-        {
+        let Some(events) = self.first_events.take() else { return };
+        if has_condition(node, healthy) {
+            self.license_wait.were_reported();
+        } else {
             self.events.extend(events);
         }
     }

@@ -23,16 +23,26 @@ pub type NvidiaGpus = BTreeMap<PnpId, NvidiaFacts>;
 /// some time after the host has started, and may lose it.
 const LICENSE_PERIOD: Duration = Duration::from_mins(1);
 
+/// How often NVML may leave a license open before that is its answer. It fails for a short time
+/// while a driver starts.
+const INCOMPLETE_ANSWERS: u32 = 3;
+
 /// Asks NVML, where there is one, about the NVIDIA devices of the newest snapshot.
 pub(crate) struct NvidiaReader {
     read: Option<ReadNvidia>,
     query: BackgroundQuery<NvidiaGpus>,
-    /// The NVIDIA adapters to ask about.
-    wanted: Vec<Adapter>,
-    /// The adapters of the last question, unless the answer lacked something. It is not asked about
-    /// them again: loading it takes time, and wakes up GPUs that sleep.
+    /// The NVIDIA adapters of a newer snapshot than that of the last question.
+    wanted: Option<Vec<Adapter>>,
+    /// The adapters of the last question. NVML is not asked about them again if it has answered:
+    /// loading it takes time, and wakes up GPUs that sleep.
     asked: Vec<Adapter>,
-    /// When the last question is asked again all the same, because a driver needs a license.
+    /// What NVML has said about them. While it fails, this counts.
+    known: NvidiaGpus,
+    /// How often NVML has not answered everything about them.
+    incomplete_answers: u32,
+    /// Whether the next snapshot is asked about, although its adapters are the same.
+    is_incomplete: bool,
+    /// When the last question is asked again, because a driver needs a license.
     repeat_at: Option<Instant>,
     is_repeated: bool,
 }
@@ -46,8 +56,11 @@ impl NvidiaReader {
         NvidiaReader {
             read,
             query: BackgroundQuery::new("NVML", effect),
-            wanted: Vec::new(),
+            wanted: None,
             asked: Vec::new(),
+            known: NvidiaGpus::new(),
+            incomplete_answers: 0,
+            is_incomplete: false,
             repeat_at: None,
             is_repeated: false,
         }
@@ -56,12 +69,9 @@ impl NvidiaReader {
     /// Asks about the adapters of the newest snapshot; [`next`](NvidiaReader::next) returns the
     /// answer.
     pub(crate) fn request(&mut self, adapters: &[Adapter]) {
-        self.wanted = adapters
-            .iter()
-            .filter(|a| a.pnp.is_some())
-            .filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia)
-            .cloned()
-            .collect();
+        let is_nvidia = |a: &&Adapter| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia;
+        let with_device = adapters.iter().filter(|adapter| adapter.pnp.is_some());
+        self.wanted = Some(with_device.filter(is_nvidia).cloned().collect());
     }
 
     /// The next answer. Never completes without a request, or if the answer is known and no driver
@@ -86,13 +96,20 @@ impl NvidiaReader {
     /// Starts the question that is due, if there is one.
     fn start_next(&mut self) {
         let Some(read) = self.read.clone() else { return };
-        let wanted = std::mem::take(&mut self.wanted);
-        let is_new = !wanted.is_empty() && wanted != self.asked;
-        if !is_new && self.repeat_at.is_none_or(|at| Instant::now() < at) {
-            return;
-        }
-        if is_new {
+        let wanted = self.wanted.take();
+        let is_new =
+            wanted.as_ref().is_some_and(|wanted| *wanted != self.asked || self.is_incomplete);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != self.asked) {
+            // What was said of an adapter that has changed no longer counts.
+            let stays = |id: &PnpId| wanted.iter().any(|a| is_of(a, id) && self.asked.contains(a));
+            self.known.retain(|id, _| stays(id));
             self.asked = wanted;
+            self.incomplete_answers = 0;
+            self.repeat_at = None;
+        }
+        let is_due = is_new || self.repeat_at.is_some_and(|at| at <= Instant::now());
+        if self.asked.is_empty() || !is_due {
+            return;
         }
         self.is_repeated = !is_new;
         self.repeat_at = None;
@@ -100,20 +117,39 @@ impl NvidiaReader {
         self.query.start(move || read(&adapters));
     }
 
-    /// The answer, unless it is none to a question that NVML has answered before: what it said then
-    /// counts while it fails.
-    fn answered(&mut self, gpus: NvidiaGpus) -> Option<NvidiaGpus> {
-        let states = || gpus.values().map(|gpu| gpu.license.map(|license| license.state));
+    /// What NVML has said until now, unless the question is an old one and nothing has changed.
+    fn answered(&mut self, mut gpus: NvidiaGpus) -> Option<NvidiaGpus> {
+        for (id, known) in &self.known {
+            let facts = gpus.entry(id.clone()).or_default();
+            facts.uuid = facts.uuid.take().or_else(|| known.uuid.clone());
+            facts.compute_capability = facts.compute_capability.or(known.compute_capability);
+            facts.license = facts.license.or(known.license);
+        }
+        let of = |adapter: &Adapter| gpus.iter().find(|(id, _)| is_of(adapter, id));
+        let states = || {
+            let facts = self.asked.iter().filter_map(of);
+            facts.map(|(_, facts)| facts.license.map(|license| license.state))
+        };
         let is_licensable =
             |state| matches!(state, Some(LicenseState::Licensed | LicenseState::Unlicensed));
-        let is_failed_repeat = gpus.is_empty() && self.is_repeated;
-        if is_failed_repeat || states().any(is_licensable) {
+        let is_missing = self.asked.iter().any(|adapter| of(adapter).is_none());
+        if states().any(is_licensable) {
             self.repeat_at = Some(Instant::now() + LICENSE_PERIOD);
-        } else if gpus.is_empty() || states().any(|state| state.is_none()) {
-            self.asked.clear();
         }
-        (!is_failed_repeat).then_some(gpus)
+        // Some drivers never report licenses, and are not asked again and again.
+        let is_incomplete = is_missing || states().any(|state| state.is_none());
+        self.incomplete_answers += u32::from(is_incomplete);
+        self.is_incomplete =
+            is_missing || is_incomplete && self.incomplete_answers < INCOMPLETE_ANSWERS;
+        let has_changed = gpus != self.known;
+        self.known.clone_from(&gpus);
+        (has_changed || !self.is_repeated).then_some(gpus)
     }
+}
+
+/// Whether the adapter has the device with this ID.
+fn is_of(adapter: &Adapter, id: &PnpId) -> bool {
+    adapter.pnp.as_ref().is_some_and(|pnp| pnp.id == *id)
 }
 
 /// Waits until this time, or forever.
@@ -151,9 +187,10 @@ mod tests {
         config::inventory::parse("aws-t4-two.yaml", text).unwrap().adapters
     }
 
+    /// What NVML says about each GPU.
     fn gpu(license: Option<License>) -> NvidiaGpus {
-        let facts = NvidiaFacts { license, ..NvidiaFacts::default() };
-        [(PnpId::new("PCI"), facts)].into()
+        let facts = || NvidiaFacts { license, ..NvidiaFacts::default() };
+        gpus().into_iter().map(|adapter| (adapter.pnp.unwrap().id, facts())).collect()
     }
 
     fn known() -> NvidiaGpus {
@@ -222,6 +259,65 @@ mod tests {
         pass(2 * LICENSE_PERIOD).await;
         assert!(is_idle(&mut reader).await);
         assert_eq!(questions.try_iter().count(), 5);
+    }
+
+    /// NVML fails for one GPU, or in one of its functions.
+    #[tokio::test]
+    async fn what_nvml_has_said_counts_while_it_does_not_say_it_again() {
+        let (mut reader, answer, _questions) = nvml();
+        let mut said = gpu(Some(License::until(None)));
+        for facts in said.values_mut() {
+            facts.uuid = Some("GPU-1".to_owned());
+        }
+        reader.request(&gpus());
+        answer.send(said.clone()).unwrap();
+        assert_eq!(reader.next().await, said);
+        let mut without_first = said.clone();
+        without_first.pop_first();
+        for less in [without_first, gpu(None), NvidiaGpus::new()] {
+            pass(2 * LICENSE_PERIOD).await;
+            assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
+            answer.send(less).unwrap();
+            while reader.query.is_running() {
+                assert!(timeout(Duration::from_millis(10), reader.next()).await.is_err());
+            }
+        }
+        // It is lost all the same.
+        pass(2 * LICENSE_PERIOD).await;
+        answer.send(gpu(Some(License::MISSING))).unwrap();
+        let lost = reader.next().await;
+        assert!(lost.values().all(|facts| facts.is_unlicensed() && facts.uuid.is_some()));
+        // One adapter is another one now, and NVML fails.
+        let mut changed = gpus();
+        changed[0].luid.0 += 1000;
+        reader.request(&changed);
+        answer.send(NvidiaGpus::new()).unwrap();
+        assert_eq!(reader.next().await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_never_reports_licenses_is_asked_three_times() {
+        let (mut reader, answer, questions) = nvml();
+        for _ in 0..INCOMPLETE_ANSWERS {
+            reader.request(&gpus());
+            answer.send(gpu(None)).unwrap();
+            assert_eq!(reader.next().await, gpu(None));
+        }
+        reader.request(&gpus());
+        assert!(is_idle(&mut reader).await);
+        assert_eq!(questions.try_iter().count(), 3);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_asked_about_gpus_that_are_gone() {
+        let (mut reader, answer, questions) = nvml();
+        reader.request(&gpus());
+        answer.send(gpu(Some(License::MISSING))).unwrap();
+        reader.next().await;
+        reader.request(&[]);
+        pass(2 * LICENSE_PERIOD).await;
+        assert!(is_idle(&mut reader).await);
+        assert_eq!(questions.try_iter().count(), 1);
     }
 
     #[tokio::test]

@@ -51,6 +51,8 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
 /// Logs a license that is known now and was another one before. A virtual machine gets its license
 /// some time after it has started, so only a loss is a warning.
 fn log_license(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    // A driver that was started again, so that the LUID differs, gets its license some time later.
+    let old = old.filter(|old| old.device.luid == entry.device.luid);
     let before = old.and_then(|old| old.device.nvidia.license).map(|license| license.state);
     let Some(license) = entry.device.nvidia.license else { return };
     let device = &entry.device.id;

@@ -285,7 +285,13 @@ impl ResourceDevices {
                 continue;
             }
             let reason = not_advertised.get(&entry.device.luid).copied();
+            // Nobody knows it while the device is away. A driver that returns gets it some time later.
+            let mut device = entry.device.clone();
+            if device.nvidia.license.is_some() {
+                Arc::make_mut(&mut device).nvidia.license = None;
+            }
             removed.push(ListedDevice {
+                device,
                 removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
                 health: Health::Unhealthy(reason.unwrap_or(UnhealthyReason::Removed)),
                 ..entry.clone()

@@ -321,6 +321,18 @@ fn a_license_or_a_kind_of_a_newer_or_an_older_plugin_is_not_known() {
     assert!(!labels(&read, false).contains_key("directx.microsoft.com/kind"));
 }
 
+/// A container may hold it for days.
+#[test]
+fn the_license_of_a_device_that_is_away_is_not_known() {
+    let mut snapshot = recorded("made-up-vgpu.yaml");
+    let catalog = Catalog::new(policy(1));
+    let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
+    snapshot.adapters.remove(1);
+    let set = DeviceSet::next(Some(&set), catalog.offer(&snapshot), Moment::default());
+    let licenses: Vec<_> = NodeReport::of(&set).devices().map(|device| device.license).collect();
+    assert_eq!(licenses, [Some(LicenseState::Licensed), None]);
+}
+
 #[test]
 fn the_architecture_of_a_gpu_has_the_name_that_gpu_feature_discovery_gives_it() {
     let mut snapshot = recorded("made-up-vgpu.yaml");
