@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel,
-    Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
+    Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceKind, DeviceMatch,
+    DriverModel, Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
     NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, ResourceRule, RuntimeMounts,
-    StoreFiles, UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
+    StoreFiles, UnhealthyReason, Vendor, Visibility, WarningEffect, dxg_driver_folder, plan,
 };
 
 use super::hosts::{AMD, NVIDIA, catalog, gpu, mcdm_gpu, model, npu, resource, wddm, with_rules};
@@ -206,6 +206,39 @@ fn integrated_devices_are_advertised_by_default_and_npus_are_not() {
     assert_eq!(advertised(&excluded), [0]);
 }
 
+/// A rule that was written for GPUs, such as one with the vendor, does not mean NPUs.
+#[test]
+fn an_npu_is_advertised_only_by_a_rule_for_compute_only_devices() {
+    let any = DeviceMatch::default;
+    let table = [
+        (any(), false),
+        (DeviceMatch { vendor: Some(Vendor::Intel), ..any() }, false),
+        (DeviceMatch { description: Some("GPU".parse().unwrap()), ..any() }, false),
+        (DeviceMatch { min_memory_mib: Some(1), ..any() }, false),
+        (DeviceMatch { kind: Some(DeviceKind::Npu), ..any() }, true),
+        (DeviceMatch { model: Some(DriverModel::Mcdm), ..any() }, true),
+        (DeviceMatch { pci: Some("8086:*".parse().unwrap()), ..any() }, true),
+    ];
+    let npu = Adapter { attributes: npu(2).attributes, ..adapter(2, INTEL, 11) };
+    let host = linux(vec![npu]);
+    for (matches, is_advertised) in table {
+        let rule = ResourceRule {
+            name: "example.com/npu".parse().unwrap(),
+            matches: matches.clone(),
+            replicas: None,
+            allocation: None,
+            visibility: None,
+        };
+        let offer = catalog([with_rules(model(DriverModel::Mcdm), vec![rule])]).offer(&host);
+        let advertised = offer.resources.iter().any(|resource| !resource.devices.is_empty());
+        assert_eq!(advertised, is_advertised, "{matches:?}");
+        let reasons: Vec<_> = offer.not_advertised.into_iter().map(|n| n.reason).collect();
+        let expected =
+            if is_advertised { vec![] } else { vec![NotAdvertisedReason::ComputeOnlyOnLinux] };
+        assert_eq!(reasons, expected, "{matches:?}");
+    }
+}
+
 /// NVIDIA says that its GPUs in MCDM mode run CUDA in WSL2.
 #[test]
 fn a_gpu_without_a_display_is_advertised_by_default() {
@@ -221,7 +254,7 @@ fn a_gpu_without_a_display_is_advertised_by_default() {
         (
             1003,
             "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
-             `resources` advertises the others anyway"
+             `resources` for compute-only devices advertises the others anyway"
         )
     );
 }
