@@ -115,7 +115,7 @@ pub struct Device {
     /// What NVML reports of an NVIDIA device.
     pub nvidia: NvidiaFacts,
     /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
-    /// libraries count them, and how many the vendor has.
+    /// libraries count them, and how many the vendor has, if that is known.
     pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,

@@ -259,24 +259,35 @@ fn a_gpu_without_a_display_is_advertised_by_default() {
     );
 }
 
-/// CUDA and NVML list it too.
 #[test]
-fn a_gpu_without_a_display_counts_among_those_of_its_vendor() {
-    let mcdm = Adapter { attributes: mcdm_gpu(1, NVIDIA).attributes, ..adapter(1, NVIDIA, 1) };
+fn gpus_without_a_display_have_indexes_if_no_gpu_of_their_vendor_has_one() {
+    let mcdm =
+        |n, bus| Adapter { attributes: mcdm_gpu(n, NVIDIA).attributes, ..adapter(n, NVIDIA, bus) };
     let npu = Adapter { attributes: npu(4).attributes, ..adapter(4, INTEL, 0) };
-    let adapters = vec![mcdm, adapter(2, NVIDIA, 2), adapter(3, INTEL, 3), npu];
-    let host = linux(adapters);
-    assert_eq!(
-        vendor_variables(&host, &[replica(2, NVIDIA, 2)]),
-        "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 2"
-    );
+    let host = linux(vec![mcdm(1, 1), mcdm(2, 2), adapter(3, INTEL, 3), npu]);
+    let plan = planned(model(DriverModel::Mcdm), &host, &[replica(2, NVIDIA, 2)]).unwrap();
+    assert_eq!(plan.envs["CUDA_VISIBLE_DEVICES"], "1");
     // An NPU is none of the vendor's GPUs.
     assert_eq!(
         vendor_variables(&host, &[replica(3, INTEL, 3)]),
         "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 3"
     );
+}
+
+/// It is not known whether CUDA counts both.
+#[test]
+fn gpus_of_both_driver_models_have_no_indexes() {
+    let mcdm = Adapter { attributes: mcdm_gpu(1, NVIDIA).attributes, ..adapter(1, NVIDIA, 1) };
+    let intel = [adapter(4, INTEL, 0), adapter(5, INTEL, 5)];
+    let host = linux([mcdm, adapter(2, NVIDIA, 2)].into_iter().chain(intel).collect());
+    assert_eq!(
+        vendor_variables(&host, &[replica(2, NVIDIA, 2)]),
+        "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 2"
+    );
     let plan = planned(model(DriverModel::Mcdm), &host, &[replica(1, NVIDIA, 1)]).unwrap();
-    assert_eq!(plan.envs["CUDA_VISIBLE_DEVICES"], "0");
+    assert!(!plan.envs.contains_key("CUDA_VISIBLE_DEVICES"), "{:?}", plan.envs);
+    // Another vendor's are not affected.
+    assert!(vendor_variables(&host, &[replica(5, INTEL, 5)]).contains("ZE_AFFINITY_MASK=1"));
 }
 
 #[test]
