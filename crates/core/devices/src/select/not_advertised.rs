@@ -153,6 +153,15 @@ impl NotAdvertisedReason {
             | NotAdvertisedReason::NoModel { needed: None, .. } => Remedy::VendorDriver,
             NotAdvertisedReason::Integrated => Remedy::Configure("set `includeIntegrated: true`"),
             NotAdvertisedReason::Detachable => Remedy::Configure("set `includeDetachable: true`"),
+            // Without a rule, NPUs are not advertised there: see `ComputeOnlyOnLinux`.
+            NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. }
+                if matches!(host.platform, Platform::LinuxDxg) =>
+            {
+                Remedy::Configure(
+                    "enable the driver model mcdm (`--driver-model mcdm`) and, unless it is a GPU, \
+                     add a rule of `resources` with `match: {kind: npu}`",
+                )
+            }
             NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. } => {
                 Remedy::Configure("enable the driver model mcdm (`--driver-model mcdm`)")
             }
@@ -191,10 +200,11 @@ impl NotAdvertisedReason {
         }
     }
 
-    /// How to change the configuration so that it advertises the device, if it excludes it.
+    /// How to change the configuration so that it advertises the device of this host, if it excludes
+    /// it.
     #[must_use]
-    pub fn configuration_fix(&self) -> Option<&'static str> {
-        match self.remedy(&HostFacts::default()) {
+    pub fn configuration_fix(&self, host: &HostFacts) -> Option<&'static str> {
+        match self.remedy(host) {
             Remedy::Configure(fix) => Some(fix),
             Remedy::None | Remedy::VendorDriver | Remedy::Repair(_) => None,
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use devices::{
     Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceKind, DeviceMatch,
     DriverModel, Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
-    NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, ResourceRule, RuntimeMounts,
-    StoreFiles, UnhealthyReason, Vendor, Visibility, WarningEffect, dxg_driver_folder, plan,
+    NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, Remedy, ResourceRule,
+    RuntimeMounts, StoreFiles, UnhealthyReason, Vendor, Visibility, WarningEffect,
+    dxg_driver_folder, plan,
 };
 
 use super::hosts::{AMD, NVIDIA, catalog, gpu, mcdm_gpu, model, npu, resource, wddm, with_rules};
@@ -237,6 +238,22 @@ fn an_npu_is_advertised_only_by_a_rule_for_compute_only_devices() {
             if is_advertised { vec![] } else { vec![NotAdvertisedReason::ComputeOnlyOnLinux] };
         assert_eq!(reasons, expected, "{matches:?}");
     }
+}
+
+/// With the driver model, an NPU is still refused, so both steps are named at once.
+#[test]
+fn the_remedy_without_mcdm_names_the_rule_that_an_npu_needs() {
+    let npu = Adapter { attributes: npu(2).attributes, ..adapter(2, INTEL, 11) };
+    let host = linux(vec![npu]);
+    let offer = catalog([wddm(1)]).offer(&host);
+    let remedy = offer.not_advertised[0].reason.remedy(&host.host);
+    let Remedy::Configure(fix) = remedy else { panic!("{remedy:?}") };
+    assert!(fix.contains("`--driver-model mcdm`") && fix.contains("`match: {kind: npu}`"), "{fix}");
+    let on_windows = offer.not_advertised[0].reason.remedy(&HostFacts::default());
+    assert_eq!(
+        on_windows,
+        Remedy::Configure("enable the driver model mcdm (`--driver-model mcdm`)")
+    );
 }
 
 /// NVIDIA says that its GPUs in MCDM mode run CUDA in WSL2.
