@@ -21,6 +21,9 @@ use crate::finding::{Finding, Subject};
 pub(crate) const NOT_IN_INVENTORY: &str =
     "the inventory does not contain it; run doctor on the node";
 
+/// Why what depends on the adapters is not checked.
+pub(crate) const UNREAD: &str = "the adapters could not be read";
+
 /// Evaluates every subject, in the order of [`Subject`].
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let host = &facts.snapshot.host;
@@ -43,7 +46,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     if let Some(failure) = &facts.unread {
         checks.push(hardware::unread(failure, host.platform));
         let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
-        checks.extend(unknown.map(|subject| subject.skipped("the adapters could not be read")));
+        checks.extend(unknown.map(|subject| subject.skipped(UNREAD)));
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));
         checks.extend(resources::advertised(facts));
@@ -52,7 +55,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));
         checks.push(hardware::nvml(&devices, &facts.snapshot));
-        checks.push(license::license(&devices, &facts.snapshot));
+        checks.push(license::license(&devices, facts));
     }
     checks
 }

@@ -17,9 +17,9 @@ use crate::select::not_advertised::{
 };
 use crate::select::selection::select;
 use crate::{
-    Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
-    HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason, Platform, Policy,
-    ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
+    Cordon, CordonSource, Cordons, Device, DeviceKind, DeviceMatch, DriverModel, Filter, Health,
+    HostFacts, HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason,
+    Platform, Policy, ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -172,8 +172,9 @@ impl Catalog {
                 reason,
                 resource: Some(self.resources[resource].name.clone()),
             })?;
-            check_compute_only(&device, policy.model, platform, rule.is_some())?;
-            matched.extend(rule.map(|rule| &policy.rules[rule]));
+            let rule = rule.map(|rule| &policy.rules[rule]);
+            check_compute_only(&device, policy.model, platform, rule)?;
+            matched.extend(rule);
             let mut health = health(&device, policy, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
                 health = Health::Unhealthy(UnhealthyReason::NoLauncher);
@@ -326,6 +327,13 @@ impl DeviceMatch {
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
         self.unmet(device, model).is_empty()
+    }
+
+    /// Whether the rule was written for compute-only devices. One that names only a vendor or an
+    /// amount of memory, for example, was written for GPUs.
+    pub(crate) fn is_for_compute_only(&self) -> bool {
+        let is_by_kind = self.kind.is_some_and(|kind| kind != DeviceKind::Gpu);
+        is_by_kind || self.model == Some(DriverModel::Mcdm) || self.pci.is_some()
     }
 
     /// The keys in a configuration of the conditions that a device of driver model `model` does not

@@ -299,7 +299,7 @@ fn node_notes(set: &DeviceSet, without_adapter: &[PnpDevice]) -> Vec<String> {
 
 /// What advertises the adapter, if the configuration excludes it and its resource has no device.
 fn fix_for_empty_resource(adapter: &NotAdvertised, set: &DeviceSet) -> Option<String> {
-    let fix = adapter.reason.configuration_fix()?;
+    let fix = adapter.reason.configuration_fix(&set.host)?;
     let resource = set.resource(adapter.resource.as_ref()?)?;
     let name = &resource.spec.name;
     resource.entries().is_empty().then(|| format!("; {name} has no device: to advertise it, {fix}"))

@@ -58,7 +58,7 @@ pub(super) fn gpus_in_tcc_mode(nvml: Option<&Nvml>) -> Vec<&NvidiaGpu> {
 }
 
 /// The GPUs that NVML reports.
-fn gpus(nvml: Option<&Nvml>) -> &[NvidiaGpu] {
+pub(super) fn gpus(nvml: Option<&Nvml>) -> &[NvidiaGpu] {
     nvml.and_then(|nvml| nvml.gpus.as_deref().ok()).unwrap_or_default()
 }
 

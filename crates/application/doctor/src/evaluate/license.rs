@@ -1,8 +1,9 @@
 //! The licenses of NVIDIA's drivers.
 
-use devices::{Device, HostSnapshot, License, Vendor};
+use devices::{Device, License, Vendor};
 
-use super::NOT_IN_INVENTORY;
+use super::{NOT_IN_INVENTORY, UNREAD, causes};
+use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject};
 
 /// How a driver gets its license.
@@ -13,10 +14,21 @@ const FIX: &str = "copy the client configuration token to %SystemDrive%\\Program
     started, and some clouds provide it with their driver";
 
 /// Whether the driver has the license that it needs for each device.
-pub(super) fn license(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
+pub(super) fn license(devices: &[Device], facts: &NodeFacts) -> Finding {
+    if facts.unread.is_some() {
+        return Subject::License.skipped(UNREAD);
+    }
+    let nvml = facts.snapshot.node.nvml.as_ref();
     let mut devices: Vec<&Device> =
         devices.iter().filter(|device| device.vendor == Vendor::Nvidia).collect();
     if devices.is_empty() {
+        // They are in TCC mode, or only the graphics kernel lists them.
+        let others = causes::gpus(nvml);
+        if !others.is_empty() {
+            let named = causes::named(others.iter());
+            return Subject::License
+                .skipped(format!("Windows lists no DirectX device for {named}"));
+        }
         return Subject::License.ok("not needed: the host lists no NVIDIA device");
     }
     if devices.iter().any(|device| device.nvidia.is_unlicensed()) {
@@ -35,7 +47,7 @@ pub(super) fn license(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
     let licenses: Option<Vec<License>> =
         devices.iter().map(|device| device.nvidia.license).collect();
     match licenses {
-        None if snapshot.node.nvml.is_none() => Subject::License.skipped(NOT_IN_INVENTORY),
+        None if nvml.is_none() => Subject::License.skipped(NOT_IN_INVENTORY),
         None => Subject::License.skipped("NVML does not report whether the driver needs a license"),
         Some(mut licenses) => {
             licenses.dedup();

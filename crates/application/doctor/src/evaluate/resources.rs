@@ -7,9 +7,9 @@ use command_line::error_chain;
 use config::{Config, ConfigError};
 use daemon::cordon_file;
 use devices::{
-    Catalog, Cordons, DeviceSet, Filter, Health, HostSnapshot, ListedDevice, Moment, NotAdvertised,
-    NotAdvertisedReason, Remedy, ResourceDevices, ResourceOrigin, ResourceRule, UnhealthyReason,
-    Visibility,
+    Catalog, Cordons, DeviceSet, Filter, Health, HostFacts, HostSnapshot, ListedDevice, Moment,
+    NotAdvertised, NotAdvertisedReason, Remedy, ResourceDevices, ResourceOrigin, ResourceRule,
+    UnhealthyReason, Visibility,
 };
 
 use super::causes;
@@ -167,7 +167,7 @@ fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
 fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
     let claimed = claimed_by_rules(resource, set);
     let excluded: Vec<&NotAdvertised> = set.excluded_from(&resource.spec.name).collect();
-    let fixes: BTreeSet<String> = excluded.iter().map(|adapter| fix(adapter)).collect();
+    let fixes: BTreeSet<String> = excluded.iter().map(|adapter| fix(adapter, &set.host)).collect();
     let fixes = Vec::from_iter(fixes).join("; ");
     if !claimed.is_empty() {
         let what = format!("capacity 0: rules advertise {}", claimed.join(", "));
@@ -206,9 +206,9 @@ fn claimed_by_rules(resource: &ResourceDevices, set: &DeviceSet) -> Vec<String> 
 }
 
 /// What makes the adapter a device of its resource.
-fn fix(adapter: &NotAdvertised) -> String {
+fn fix(adapter: &NotAdvertised, host: &HostFacts) -> String {
     let name = name(adapter);
-    match adapter.reason.configuration_fix() {
+    match adapter.reason.configuration_fix(host) {
         Some(fix) => format!("if pods should get {name}, {fix}"),
         None => format!("fix what the line about {name} reports"),
     }

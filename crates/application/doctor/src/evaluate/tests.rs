@@ -403,7 +403,8 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
         subjects.map(|check| check.name).collect::<Vec<_>>()
     };
     assert_eq!(with(Status::Failed), names(&[Subject::Device]));
-    let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
+    let unknown =
+        [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility, Subject::License];
     assert_eq!(with(Status::Skipped), names(&unknown));
     let nvml = only(Subject::Nvml, |facts| {
         unreadable(facts);
@@ -1097,10 +1098,19 @@ fn the_license_of_each_driver_is_checked_if_nvml_reports_it() {
         adapters(facts)[0].nvidia.license = Some(License::MISSING);
     });
     assert!(hint.contains("ClientConfigToken") && hint.contains("port 443"), "{hint}");
-    let (status, what) = only(Subject::License, |facts| {
-        adapters(facts)[0].hardware_id.vendor = 0x1002;
-    });
+    let without_nvidia = |gpus| {
+        only(Subject::License, |facts| {
+            adapters(facts)[0].hardware_id.vendor = 0x1002;
+            facts.snapshot.node.nvml = Some(Nvml { library: None, gpus });
+        })
+    };
+    let (status, what) = without_nvidia(Err("no nvidia-smi".to_owned()));
     assert_eq!((status, &*what), (Status::Ok, "not needed: the host lists no NVIDIA device"));
+    assert_eq!(without_nvidia(Ok(vec![])).0, Status::Ok);
+    // Such a GPU is in TCC mode, or only the graphics kernel lists it.
+    let (status, what) = without_nvidia(nvml(&["TCC"]).gpus);
+    assert_eq!(status, Status::Skipped);
+    assert!(what.contains("GPU 0 (NVIDIA Tesla T4)"), "{what}");
     let in_inventory = |facts: &mut NodeFacts| {
         adapters(facts)[0].nvidia.license = None;
         facts.snapshot.node.nvml = None;

@@ -21,7 +21,7 @@ use crate::text::file_values::{
 };
 use crate::text::parse::parse_decimals;
 use crate::text::text_newtype::string_id;
-use crate::{CopyToVmKey, CopyToVmValue};
+use crate::{CopyToVmKey, CopyToVmValue, Vendor};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver
 /// upgrade and disable/enable, so it never names a device across refreshes.
@@ -146,11 +146,10 @@ impl Attributes {
         self.has(Attribute::D3d11Graphics) || self.has(Attribute::D3d12Graphics)
     }
 
-    /// Whether the set contains an attribute of a device that computes. Every GPU without a display
-    /// does; one that only displays may be the graphics of a server's management controller.
+    /// Whether the set contains an attribute of a device that computes. The hardware type of a GPU
+    /// is none: see [`Adapter::computes`].
     pub(crate) const fn compute(self) -> bool {
         self.has(Attribute::D3d12Graphics)
-            || self.has(Attribute::Gpu) && !self.display()
             || self.has(Attribute::D3d12CoreCompute)
             || self.has(Attribute::D3d12GenericMl)
             || self.has(Attribute::Npu)
@@ -301,9 +300,22 @@ impl Adapter {
         self.hardware && !self.is_indirect_display() && !self.hardware_id.is_basic_adapter()
     }
 
+    /// Whether the adapter computes. A GPU without a display does, even if Windows reports only its
+    /// hardware type, if its vendor makes GPUs that compute. Those of other vendors, and GPUs that
+    /// only display, may be the graphics of a server's management controller.
+    pub(crate) fn computes(&self) -> bool {
+        let is_gpu = self.attributes.has(Attribute::Gpu) && !self.attributes.display();
+        let makes_compute_gpus = matches!(
+            Vendor::from_id(self.hardware_id.vendor),
+            Vendor::Amd | Vendor::Intel | Vendor::Nvidia | Vendor::Qualcomm
+        );
+        self.attributes.compute() || is_gpu && makes_compute_gpus
+    }
+
     /// Whether the adapter is an indirect display. It has the name, the hardware ID and the memory
-    /// of the GPU that renders for it. Software enumerates no GPU; of what else it enumerates, a
-    /// compute-only device is no display, and the Basic Render Driver is a basic adapter.
+    /// of the GPU that renders for it. Software enumerates no GPU, so the hardware type of one does
+    /// not count; of what else it enumerates, a compute-only device is no display, and the Basic
+    /// Render Driver is a basic adapter.
     #[must_use]
     pub fn is_indirect_display(&self) -> bool {
         let only_computes = self.attributes.compute() && !self.attributes.display();

@@ -109,12 +109,13 @@ pub struct Device {
     /// Display: D3D11 or D3D12 graphics.
     pub display: bool,
     /// Compute: D3D12 graphics, core compute, generic machine learning, or by hardware type a
-    /// neural processor, a compute accelerator or a GPU without a display.
+    /// neural processor, a compute accelerator, or a GPU without a display of a vendor whose GPUs
+    /// compute.
     pub compute: bool,
     /// What NVML reports of an NVIDIA device.
     pub nvidia: NvidiaFacts,
     /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
-    /// libraries count them, and how many the vendor has.
+    /// libraries count them, and how many the vendor has, if that is known.
     pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,
@@ -191,7 +192,7 @@ impl Device {
             integrated: adapter.integrated,
             detachable: adapter.detachable,
             display: adapter.attributes.display(),
-            compute: adapter.attributes.compute(),
+            compute: adapter.computes(),
             nvidia: adapter.nvidia.clone(),
             vendor_index: None,
             health: match pnp.problem_code {

@@ -8,7 +8,7 @@ use strum::{EnumIter, IntoEnumIterator};
 use crate::text::case_folding::fold_case;
 use crate::{
     Adapter, Device, DeviceKind, DriverModel, Filter, HostFacts, HostSnapshot, LocationPath, Luid,
-    ModelPolicy, Platform, PnpDevice, PnpId, ResourceName,
+    ModelPolicy, Platform, PnpDevice, PnpId, ResourceName, ResourceRule,
 };
 
 /// An adapter that is not advertised, or that a discovery skips.
@@ -101,7 +101,7 @@ pub enum NotAdvertisedReason {
     /// its GPUs without a display work in WSL2.
     #[error(
         "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
-         `resources` advertises the others anyway"
+         `resources` for compute-only devices advertises the others anyway"
     )]
     ComputeOnlyOnLinux,
     /// The source could not read it.
@@ -153,6 +153,15 @@ impl NotAdvertisedReason {
             | NotAdvertisedReason::NoModel { needed: None, .. } => Remedy::VendorDriver,
             NotAdvertisedReason::Integrated => Remedy::Configure("set `includeIntegrated: true`"),
             NotAdvertisedReason::Detachable => Remedy::Configure("set `includeDetachable: true`"),
+            // Without a rule, NPUs are not advertised there: see `ComputeOnlyOnLinux`.
+            NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. }
+                if matches!(host.platform, Platform::LinuxDxg) =>
+            {
+                Remedy::Configure(
+                    "enable the driver model mcdm (`--driver-model mcdm`) and, unless it is a GPU, \
+                     add a rule of `resources` with `match: {kind: npu}`",
+                )
+            }
             NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. } => {
                 Remedy::Configure("enable the driver model mcdm (`--driver-model mcdm`)")
             }
@@ -163,9 +172,10 @@ impl NotAdvertisedReason {
                 "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver \
                  models wddm and mcdm instead of legacy",
             ),
-            NotAdvertisedReason::ComputeOnlyOnLinux => {
-                Remedy::Configure("add a rule of `resources` that matches it")
-            }
+            NotAdvertisedReason::ComputeOnlyOnLinux => Remedy::Configure(
+                "add a rule of `resources` with `kind: npu` or `kind: accelerator`, \
+                     `driverModel: mcdm`, or its `pciId`, before other rules that match it",
+            ),
             NotAdvertisedReason::NoPnpDevice if !host.is_this_machine => Remedy::Repair(
                 "record the node again; in an inventory written by hand, give the adapter the key \
                  `pnp` with `id` and `locationPaths` (docs/reference/inventory.md)",
@@ -190,10 +200,11 @@ impl NotAdvertisedReason {
         }
     }
 
-    /// How to change the configuration so that it advertises the device, if it excludes it.
+    /// How to change the configuration so that it advertises the device of this host, if it excludes
+    /// it.
     #[must_use]
-    pub fn configuration_fix(&self) -> Option<&'static str> {
-        match self.remedy(&HostFacts::default()) {
+    pub fn configuration_fix(&self, host: &HostFacts) -> Option<&'static str> {
+        match self.remedy(host) {
             Remedy::Configure(fix) => Some(fix),
             Remedy::None | Remedy::VendorDriver | Remedy::Repair(_) => None,
         }
@@ -289,15 +300,17 @@ pub(crate) fn check_policy(
     }
 }
 
-/// Checks that a device that only computes is a GPU or has a rule on a Linux host.
+/// Checks that a device that only computes is a GPU on a Linux host, or that its `rule` is for such
+/// devices.
 pub(crate) fn check_compute_only(
     device: &Device,
     model: DriverModel,
     platform: Platform,
-    has_rule: bool,
+    rule: Option<&ResourceRule>,
 ) -> Result<(), NotAdvertisedReason> {
     let only_computes = model == DriverModel::Mcdm && device.kind != DeviceKind::Gpu;
-    if platform == Platform::LinuxDxg && only_computes && !has_rule {
+    let is_wanted = rule.is_some_and(|rule| rule.matches.is_for_compute_only());
+    if platform == Platform::LinuxDxg && only_computes && !is_wanted {
         return Err(NotAdvertisedReason::ComputeOnlyOnLinux);
     }
     Ok(())

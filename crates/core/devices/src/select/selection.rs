@@ -181,7 +181,9 @@ pub(crate) fn select<T, R: Into<Rejection>>(
 }
 
 /// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
-/// A GPU without a display counts, because CUDA lists it too. Unknown while an adapter is unreadable, because the vendor's libraries may count it.
+/// Unknown while an adapter is unreadable, because the vendor's libraries may count it, and if only
+/// some of the GPUs have a display. NVIDIA says that CUDA lists GPUs in MCDM mode from driver R595
+/// on, but whether it counts both together is not known.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
     let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Unreadable);
     if snapshot.host.platform != Platform::LinuxDxg || is_partial {
@@ -189,11 +191,15 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
     }
     let own = &adapter.pnp.as_ref()?.id;
     let vendor = Vendor::from_id(adapter.hardware_id.vendor);
-    let gpus = snapshot.adapters.iter().filter(|other| DeviceKind::of(other) == DeviceKind::Gpu);
-    let mut ids: Vec<&PnpId> = gpus
-        .filter(|other| Vendor::from_id(other.hardware_id.vendor) == vendor)
-        .filter_map(|other| Some(&other.pnp.as_ref()?.id))
-        .collect();
+    let gpus = snapshot.adapters.iter().filter(|other| {
+        DeviceKind::of(other) == DeviceKind::Gpu
+            && Vendor::from_id(other.hardware_id.vendor) == vendor
+    });
+    let has_display = adapter.attributes.display();
+    if gpus.clone().any(|other| other.attributes.display() != has_display) {
+        return None;
+    }
+    let mut ids: Vec<&PnpId> = gpus.filter_map(|other| Some(&other.pnp.as_ref()?.id)).collect();
     // ROCm counts GPUs in the order of the list. Libraries of other vendors sort them by the PCI
     // address, which is at the end of the ID.
     if vendor != Vendor::Amd {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel,
-    Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
-    NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, ResourceRule, RuntimeMounts,
-    StoreFiles, UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
+    Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceKind, DeviceMatch,
+    DriverModel, Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice,
+    NotAdvertisedReason, Offer, Plan, PlanError, Platform, PnpId, Remedy, ResourceRule,
+    RuntimeMounts, StoreFiles, UnhealthyReason, Vendor, Visibility, WarningEffect,
+    dxg_driver_folder, plan,
 };
 
 use super::hosts::{AMD, NVIDIA, catalog, gpu, mcdm_gpu, model, npu, resource, wddm, with_rules};
@@ -206,6 +207,55 @@ fn integrated_devices_are_advertised_by_default_and_npus_are_not() {
     assert_eq!(advertised(&excluded), [0]);
 }
 
+/// A rule that was written for GPUs, such as one with the vendor, does not mean NPUs.
+#[test]
+fn an_npu_is_advertised_only_by_a_rule_for_compute_only_devices() {
+    let any = DeviceMatch::default;
+    let table = [
+        (any(), false),
+        (DeviceMatch { vendor: Some(Vendor::Intel), ..any() }, false),
+        (DeviceMatch { description: Some("GPU".parse().unwrap()), ..any() }, false),
+        (DeviceMatch { min_memory_mib: Some(1), ..any() }, false),
+        (DeviceMatch { kind: Some(DeviceKind::Npu), ..any() }, true),
+        (DeviceMatch { model: Some(DriverModel::Mcdm), ..any() }, true),
+        (DeviceMatch { pci: Some("8086:*".parse().unwrap()), ..any() }, true),
+    ];
+    let npu = Adapter { attributes: npu(2).attributes, ..adapter(2, INTEL, 11) };
+    let host = linux(vec![npu]);
+    for (matches, is_advertised) in table {
+        let rule = ResourceRule {
+            name: "example.com/npu".parse().unwrap(),
+            matches: matches.clone(),
+            replicas: None,
+            allocation: None,
+            visibility: None,
+        };
+        let offer = catalog([with_rules(model(DriverModel::Mcdm), vec![rule])]).offer(&host);
+        let advertised = offer.resources.iter().any(|resource| !resource.devices.is_empty());
+        assert_eq!(advertised, is_advertised, "{matches:?}");
+        let reasons: Vec<_> = offer.not_advertised.into_iter().map(|n| n.reason).collect();
+        let expected =
+            if is_advertised { vec![] } else { vec![NotAdvertisedReason::ComputeOnlyOnLinux] };
+        assert_eq!(reasons, expected, "{matches:?}");
+    }
+}
+
+/// With the driver model, an NPU is still refused, so both steps are named at once.
+#[test]
+fn the_remedy_without_mcdm_names_the_rule_that_an_npu_needs() {
+    let npu = Adapter { attributes: npu(2).attributes, ..adapter(2, INTEL, 11) };
+    let host = linux(vec![npu]);
+    let offer = catalog([wddm(1)]).offer(&host);
+    let remedy = offer.not_advertised[0].reason.remedy(&host.host);
+    let Remedy::Configure(fix) = remedy else { panic!("{remedy:?}") };
+    assert!(fix.contains("`--driver-model mcdm`") && fix.contains("`match: {kind: npu}`"), "{fix}");
+    let on_windows = offer.not_advertised[0].reason.remedy(&HostFacts::default());
+    assert_eq!(
+        on_windows,
+        Remedy::Configure("enable the driver model mcdm (`--driver-model mcdm`)")
+    );
+}
+
 /// NVIDIA says that its GPUs in MCDM mode run CUDA in WSL2.
 #[test]
 fn a_gpu_without_a_display_is_advertised_by_default() {
@@ -221,29 +271,40 @@ fn a_gpu_without_a_display_is_advertised_by_default() {
         (
             1003,
             "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
-             `resources` advertises the others anyway"
+             `resources` for compute-only devices advertises the others anyway"
         )
     );
 }
 
-/// CUDA and NVML list it too.
 #[test]
-fn a_gpu_without_a_display_counts_among_those_of_its_vendor() {
-    let mcdm = Adapter { attributes: mcdm_gpu(1, NVIDIA).attributes, ..adapter(1, NVIDIA, 1) };
+fn gpus_without_a_display_have_indexes_if_no_gpu_of_their_vendor_has_one() {
+    let mcdm =
+        |n, bus| Adapter { attributes: mcdm_gpu(n, NVIDIA).attributes, ..adapter(n, NVIDIA, bus) };
     let npu = Adapter { attributes: npu(4).attributes, ..adapter(4, INTEL, 0) };
-    let adapters = vec![mcdm, adapter(2, NVIDIA, 2), adapter(3, INTEL, 3), npu];
-    let host = linux(adapters);
-    assert_eq!(
-        vendor_variables(&host, &[replica(2, NVIDIA, 2)]),
-        "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 2"
-    );
+    let host = linux(vec![mcdm(1, 1), mcdm(2, 2), adapter(3, INTEL, 3), npu]);
+    let plan = planned(model(DriverModel::Mcdm), &host, &[replica(2, NVIDIA, 2)]).unwrap();
+    assert_eq!(plan.envs["CUDA_VISIBLE_DEVICES"], "1");
     // An NPU is none of the vendor's GPUs.
     assert_eq!(
         vendor_variables(&host, &[replica(3, INTEL, 3)]),
         "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 3"
     );
+}
+
+/// It is not known whether CUDA counts both.
+#[test]
+fn gpus_of_both_driver_models_have_no_indexes() {
+    let mcdm = Adapter { attributes: mcdm_gpu(1, NVIDIA).attributes, ..adapter(1, NVIDIA, 1) };
+    let intel = [adapter(4, INTEL, 0), adapter(5, INTEL, 5)];
+    let host = linux([mcdm, adapter(2, NVIDIA, 2)].into_iter().chain(intel).collect());
+    assert_eq!(
+        vendor_variables(&host, &[replica(2, NVIDIA, 2)]),
+        "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 2"
+    );
     let plan = planned(model(DriverModel::Mcdm), &host, &[replica(1, NVIDIA, 1)]).unwrap();
-    assert_eq!(plan.envs["CUDA_VISIBLE_DEVICES"], "0");
+    assert!(!plan.envs.contains_key("CUDA_VISIBLE_DEVICES"), "{:?}", plan.envs);
+    // Another vendor's are not affected.
+    assert!(vendor_variables(&host, &[replica(5, INTEL, 5)]).contains("ZE_AFFINITY_MASK=1"));
 }
 
 #[test]

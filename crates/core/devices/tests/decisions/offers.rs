@@ -306,7 +306,7 @@ fn excluded(offer: &Offer) -> Vec<(i64, Option<String>, Option<&'static str>)> {
     adapters
         .map(|adapter| {
             let resource = adapter.resource.as_ref().map(ToString::to_string);
-            (adapter.luid.0, resource, adapter.reason.configuration_fix())
+            (adapter.luid.0, resource, adapter.reason.configuration_fix(&offer.host))
         })
         .collect()
 }

@@ -41,6 +41,26 @@ fn the_hardware_type_gpu_does_not_make_a_display_compute() {
     assert!(device.display && !device.compute);
 }
 
+/// Nothing else says that it computes, and the management controller of a server does not.
+#[test]
+fn the_hardware_type_gpu_is_compute_only_of_vendors_whose_gpus_compute() {
+    for (vendor, computes) in [
+        (AMD, true),
+        (0x8086, true),
+        (NVIDIA, true),
+        (0x5143, true),
+        (0x4D4F_4351, true),
+        (0x1A03, false),
+        (0x102B, false),
+        (0x1414, false),
+    ] {
+        let mut adapter = gpu(1, vendor);
+        adapter.attributes = [Attribute::Gpu].into_iter().collect();
+        let device = &discover(&host(vec![adapter]), everything()).devices[0];
+        assert_eq!((device.compute, device.display), (computes, false), "{vendor:04x}");
+    }
+}
+
 #[test]
 fn the_kind_follows_from_the_hardware_type_then_from_display_and_vendor() {
     use Attribute::{
@@ -115,6 +135,12 @@ fn an_indirect_display_is_skipped_by_its_own_name() {
         assert_eq!(selection.devices[0].luid, Luid(1001));
         assert_eq!(reasons(&selection), ["2001: adapter is an indirect display, not a GPU"]);
         assert_eq!(selection.skipped[0].description, "Virtual Display Adapter");
+    }
+    for enumerator in ["ROOT", "SWD"] {
+        let mut by_type = indirect_display(1, Some(enumerator));
+        by_type.attributes = [Attribute::Gpu].into_iter().collect();
+        let selection = discover(&host(vec![by_type]), everything());
+        assert_eq!(reasons(&selection), ["2001: adapter is an indirect display, not a GPU"]);
     }
     let mut without_device = indirect_display(1, None);
     without_device.pnp = None;

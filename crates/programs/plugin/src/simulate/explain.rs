@@ -111,8 +111,8 @@ pub(crate) fn refusal(
 }
 
 /// An adapter that the configuration excludes, with what advertises it.
-fn excluded(adapter: &NotAdvertised) -> Option<String> {
-    let fix = adapter.reason.configuration_fix()?;
+fn excluded(adapter: &NotAdvertised, host: &HostFacts) -> Option<String> {
+    let fix = adapter.reason.configuration_fix(host)?;
     let NotAdvertised { luid, description, reason, .. } = adapter;
     Some(format!("; {description} (LUID {luid}): {reason}; to advertise it, {fix}"))
 }
@@ -134,7 +134,8 @@ fn refused_request(
     let healthy = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
     let used = allocated.get(name).map_or(0, |used| *used as usize);
     let why = if total == 0 {
-        let excluded: Vec<String> = set.excluded_from(name).filter_map(excluded).collect();
+        let excluded: Vec<String> =
+            set.excluded_from(name).filter_map(|adapter| excluded(adapter, &set.host)).collect();
         format!("this node has none{}", excluded.concat())
     } else if wanted > total {
         format!("this node can never have more than {total}")
