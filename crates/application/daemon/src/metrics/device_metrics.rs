@@ -172,6 +172,7 @@ impl<'a> Measured<'a> {
         let device = &*self.entry.device;
         let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
         let vendor = device.vendor.to_string();
+        let kind = device.reported_kind().map(|kind| kind.to_string()).unwrap_or_default();
         let date = device.driver_date.map(|d| d.to_string()).unwrap_or_default();
         let integrated = device.integrated.to_string();
         with(
@@ -179,7 +180,7 @@ impl<'a> Measured<'a> {
             &[
                 ("luid", &windows_exporter_luid(device.luid.0)),
                 ("vendor", &vendor),
-                ("device_kind", &device.kind.to_string()),
+                ("device_kind", &kind),
                 ("driver_version", &version),
                 ("driver_date", &date),
                 ("integrated", &integrated),

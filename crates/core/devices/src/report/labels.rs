@@ -53,7 +53,7 @@ pub const LABELS: &[Label] = &[
     },
     Label {
         name: "directx.microsoft.com/kind",
-        meaning: "[kind](introduction.md#words) of the model: gpu, npu or accelerator",
+        meaning: "[kind](introduction.md#words) of the model: gpu, npu or accelerator; absent for Microsoft's basic adapters",
         value: |node| Some(node.model?.kind?.to_string()),
     },
     Label {

@@ -73,7 +73,8 @@ pub struct ReportedDevice {
     /// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
     /// plugin was started with does not matter.
     pub driver_model: DriverModel,
-    /// What the device is, if the plugin knows kinds.
+    /// What the device is, if the plugin knows kinds and the device is not one of Microsoft's basic
+    /// adapters.
     #[serde(default, deserialize_with = "known_name", skip_serializing_if = "Option::is_none")]
     pub kind: Option<DeviceKind>,
     /// The driver's version, if it reports one.
@@ -196,7 +197,7 @@ impl ReportedDevice {
             vendor_id: device.hardware_id.vendor,
             device_id: device.hardware_id.device,
             driver_model: driver_model(device),
-            kind: Some(device.kind),
+            kind: device.reported_kind(),
             driver_version: device.driver_version,
             driver_date: device.driver_date,
             dedicated_memory_mib: device.dedicated_memory_mib,

@@ -157,6 +157,13 @@ impl Device {
             || folders.is_some_and(|(before, now)| !before.path.eq_ignore_ascii_case(&now.path))
     }
 
+    /// The kind for labels and metrics. One of Microsoft's basic adapters, which a rule can
+    /// advertise, has none: no GPU is behind it.
+    #[must_use]
+    pub fn reported_kind(&self) -> Option<DeviceKind> {
+        (!self.hardware_id.is_basic_adapter()).then_some(self.kind)
+    }
+
     /// Why the folder that the driver names is not used.
     #[must_use]
     pub fn rejected_store(&self) -> Option<&StoreFolderError> {

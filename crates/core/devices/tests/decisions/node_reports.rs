@@ -10,8 +10,8 @@ use devices::report::{
     Progress, UnhealthyKind, device_events, devices_healthy, devices_ready, labels,
 };
 use devices::{
-    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceKind, DeviceName, DeviceSet,
-    HostSnapshot, LicenseState, Moment, Policy,
+    Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceKind, DeviceMatch, DeviceName,
+    DeviceSet, HardwareId, HostSnapshot, LicenseState, Moment, Policy, ResourceRule,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -88,6 +88,30 @@ fn the_kind_is_that_of_the_first_model() {
     assert_eq!(kind("made-up-npu-beside-gpu.yaml"), "gpu");
     assert_eq!(kind("generated/npu-beside-gpu.yaml"), "accelerator");
     assert_eq!(kind("made-up-h100-mcdm.yaml"), "gpu");
+}
+
+/// A pod that selects nodes by the kind must not wait for a GPU where there is none.
+#[test]
+fn a_basic_adapter_has_no_kind() {
+    let mut snapshot = recorded("aws-t4-two.yaml");
+    snapshot.adapters.truncate(1);
+    snapshot.adapters[0].hardware_id =
+        HardwareId { vendor: 0x1414, device: 0x008C, ..HardwareId::default() };
+    let mut policy = policy(1);
+    let pci = Some("1414:008c".parse().unwrap());
+    let rule = ResourceRule {
+        name: "example.com/basic".parse().unwrap(),
+        matches: DeviceMatch { pci, ..DeviceMatch::default() },
+        replicas: None,
+        allocation: None,
+        visibility: None,
+    };
+    policy.models[0].rules = [rule].into();
+    let offer = Catalog::new(policy).offer(&snapshot);
+    let report = NodeReport::of(&DeviceSet::next(None, offer, Moment::default()));
+    let labels = labels(&report, false);
+    assert_eq!(labels["directx.microsoft.com/count"], "1");
+    assert_eq!(labels.get("directx.microsoft.com/kind"), None);
 }
 
 #[test]
