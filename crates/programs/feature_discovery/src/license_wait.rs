@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use devices::LicenseState::{Licensed, NotRequired, Unlicensed};
 use devices::PnpId;
-use devices::report::{NodeReport, ReportedDevice, UnhealthyKind};
+use devices::report::{NodeReport, ReportedDevice};
 use tokio::time::Instant;
 
 use crate::event_queue::EventQueue;
@@ -34,7 +34,7 @@ impl LicenseWait {
     /// that was away gets its license some time after it has returned.
     pub(crate) fn follow(&mut self, node: &NodeReport, events: &mut EventQueue, now: Instant) {
         let is_known =
-            |id: &PnpId| node.devices().any(|device| device.id == *id && !is_away(device));
+            |id: &PnpId| node.devices().any(|device| device.id == *id && device.is_present());
         self.0.retain(|id, _| is_known(id));
         for device in node.devices() {
             let Some(license) = device.license else { continue };
@@ -77,13 +77,6 @@ impl LicenseWait {
         });
         waiting.filter(|at| *at > now).min()
     }
-}
-
-/// Whether the host does not have the device now, as while its driver is being installed.
-fn is_away(device: &ReportedDevice) -> bool {
-    use UnhealthyKind::{NotAdvertised, Removed, Unreadable};
-    let kind = device.unhealthy.as_ref().map(|unhealthy| unhealthy.kind);
-    matches!(kind, Some(NotAdvertised | Removed | Unreadable))
 }
 
 fn report(device: &ReportedDevice, what: &str, events: &mut EventQueue) {
@@ -184,7 +177,7 @@ mod tests {
         let mut away = node(None);
         away.resources[0].devices[0].unhealthy =
             serde_json::from_value(serde_json::json!({"kind": "removed", "text": "removed"})).ok();
-        assert!(is_away(&away.resources[0].devices[0]));
+        assert!(!away.resources[0].devices[0].is_present());
         wait.follow(&away, &mut events, begin);
         wait.follow(&node(Some(Unlicensed)), &mut events, begin + MINUTE);
         assert!(events.take().is_none());

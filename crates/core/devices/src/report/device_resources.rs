@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{PnpId, ResourceName};
 
-use super::node_report::{NodeReport, ReportedDevice, UnhealthyKind};
+use super::node_report::{NodeReport, ReportedDevice};
 
 /// The resource that each device had when it was seen the last time. A device that is away for
 /// long, as during the installation of a driver, is not forgotten.
@@ -32,7 +32,7 @@ impl DeviceResources {
             .resources
             .iter()
             .flat_map(|resource| resource.devices.iter().map(|device| (&resource.name, device)))
-            .filter(|(_, device)| is_present(device))
+            .filter(|(_, device)| device.is_present())
             .collect();
         // Two daemons do not notice a change at the same time, so both may list a device.
         let has_stayed = |(name, device): &&(_, &ReportedDevice)| {
@@ -55,12 +55,4 @@ impl DeviceResources {
         }
         moved
     }
-}
-
-/// Whether the host has the device for this resource. One that it no longer has stays listed for
-/// its grace period.
-fn is_present(device: &ReportedDevice) -> bool {
-    use UnhealthyKind::{NotAdvertised, Removed, Unreadable};
-    let kind = device.unhealthy.as_ref().map(|unhealthy| unhealthy.kind);
-    !matches!(kind, Some(NotAdvertised | Removed | Unreadable))
 }

@@ -189,6 +189,15 @@ impl ReportedDevice {
         Vendor::from_id(self.vendor_id)
     }
 
+    /// Whether the host has the device now, for its resource. One that it no longer has, as while its
+    /// driver is being installed, stays listed for its grace period.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        use UnhealthyKind::{NotAdvertised, Removed, Unreadable};
+        let kind = self.unhealthy.as_ref().map(|unhealthy| unhealthy.kind);
+        !matches!(kind, Some(NotAdvertised | Removed | Unreadable))
+    }
+
     fn of(entry: &ListedDevice) -> ReportedDevice {
         let device = &entry.device;
         ReportedDevice {
