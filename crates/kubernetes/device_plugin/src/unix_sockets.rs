@@ -31,6 +31,7 @@ use std::io::{self, Write as _};
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use self::socket_file::directory_of;
 pub use self::sys::is_trusted;
@@ -67,6 +68,10 @@ pub fn skips_test() -> bool {
 /// (`CleanupPluginDirectory`, `pkg/kubelet/cm/devicemanager/manager.go`). Only the owner may open
 /// the folder and its files, because whoever may read a file can lock it.
 const LOCKS: &str = "locks";
+
+/// The hint of a warning that something was moved aside.
+const FOREIGN_HINT: &str = "find out who created it, then remove it; let only administrators write \
+                            to the directory";
 
 /// The hint of a warning that the access control list of a socket cannot be set.
 const UNRESTRICTED_HINT: &str = "the rights of its directory decide who may connect";
@@ -189,16 +194,50 @@ fn check_path(path: &Path) -> io::Result<&Path> {
 }
 
 /// Creates a folder that only its owner may use; on Windows, SYSTEM and Administrators may use it,
-/// too. An existing folder gets these rights.
+/// too. An existing folder gets these rights. Anything else of this name is moved aside: an ordinary
+/// user of the node may have put it there, and it must not stop this program.
 ///
 /// # Errors
-/// An existing folder belongs to an account that is neither the user of this process nor an
-/// administrator, or any error of the operating system.
+/// Any error of the operating system. Windows cannot move a folder in which a file is open.
 pub fn provide_folder_for_owner(path: &Path) -> io::Result<()> {
     match sys::create_folder_for_owner(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => sys::restrict_to_owner(path),
-        created => created,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        created => return created,
     }
+    if is_folder_of_owner(path)? {
+        return sys::restrict_to_owner(path);
+    }
+    let aside = move_aside(path)?;
+    tracing::warn!(
+        path = %path.display(),
+        moved_to = %aside.display(),
+        hint = FOREIGN_HINT,
+        "moved aside what is not a folder of this program's account or of an administrator"
+    );
+    sys::create_folder_for_owner(path)
+}
+
+/// Whether a folder is at `path`, not a link to one, and root, an administrator or the account of
+/// this process owns it.
+///
+/// # Errors
+/// Nothing is at `path`, or any other error of the operating system.
+pub fn is_folder_of_owner(path: &Path) -> io::Result<bool> {
+    Ok(fs::symlink_metadata(path)?.is_dir() && is_trusted(path)?)
+}
+
+/// Renames what is at `path`, and returns its new path. A link is renamed, not what it leads to.
+fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // An ordinary user cannot create all of these names in advance.
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".moved-{}", since_epoch.as_nanos()));
+    let aside = PathBuf::from(aside);
+    fs::rename(path, &aside).map_err(|error| {
+        let text = format!("cannot move `{}` aside: {error}", path.display());
+        io::Error::new(error.kind(), text)
+    })?;
+    Ok(aside)
 }
 
 #[cfg(windows)]
@@ -301,17 +340,53 @@ mod tests {
         for (path, mode) in [(&folder, 0o700), (&file, 0o600)] {
             assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
         }
-        for path in [&file, &folder] {
-            if chown(path, Some(12345), None).is_err() {
-                eprintln!("skipped: only root can give a file to another account");
-                return;
-            }
-            let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::Other);
-            let text = format!("`{}` belongs to another account", path.display());
-            assert!(error.to_string().starts_with(&text), "{error}");
-            chown(path, Some(0), None).unwrap();
+        if chown(&file, Some(12345), None).is_err() {
+            eprintln!("skipped: only root can give a file to another account");
+            return;
         }
+        let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Other);
+        let text = format!("`{}` belongs to another account", file.display());
+        assert!(error.to_string().starts_with(&text), "{error}");
+    }
+
+    /// Creates something at a path.
+    type Create = Box<dyn Fn(&Path)>;
+
+    #[test]
+    fn what_is_in_the_place_of_the_folder_is_moved_aside_and_no_link_is_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join(LOCKS);
+        let other = directory.path().join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "").unwrap();
+        let file = |path: &Path| fs::write(path, "").unwrap();
+        #[cfg_attr(windows, allow(unused_mut, reason = "Windows lets few accounts make a link"))]
+        let mut foreign: Vec<Create> = vec![Box::new(file)];
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{chown, symlink};
+            let target = other.clone();
+            foreign.push(Box::new(move |path| symlink(&target, path).unwrap()));
+            if chown(&other, Some(12345), None).is_ok() {
+                foreign.push(Box::new(|path| {
+                    fs::create_dir(path).unwrap();
+                    fs::write(path.join("gpu.lock"), "").unwrap();
+                    chown(path, Some(12345), None).unwrap();
+                }));
+            }
+        }
+        for (index, create) in foreign.iter().enumerate() {
+            create(&folder);
+            assert!(!is_folder_of_owner(&folder).unwrap());
+            let lock = UnixSockets.lock(directory.path(), "gpu").unwrap();
+            assert!(lock.is_held() && is_folder_of_owner(&folder).unwrap());
+            drop(lock);
+            // What was moved, and the folder `other`.
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), index + 2);
+        }
+        assert!(other.join("file").exists());
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 1, "no lock was made there");
     }
 
     /// Windows refuses to open a file that is being deleted in the same way as a read-only one.

@@ -323,7 +323,10 @@ impl Reporter {
                 let error = error.to_string();
                 let what = "cannot hand cordoned devices to the plugin";
                 if !attempt.is_failing() {
-                    let text = format!("{what}, which may allocate them: {error}");
+                    let text = format!(
+                        "{what}: {error}; until then, the devices that it knew before are out of \
+                         service"
+                    );
                     self.events.add_warning("DirectXCordonNotApplied", "Cordon", text);
                 }
                 self.requests.failed(Purpose::Cordons);

@@ -501,38 +501,25 @@ async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_
 
 /// A device that an administrator has taken out of service could be any of them.
 #[tokio::test]
-async fn every_device_is_unhealthy_while_the_cordon_file_cannot_be_read_also_after_a_restart() {
+async fn every_device_is_unhealthy_after_a_start_until_the_cordon_file_can_be_read() {
     const UNKNOWN: &str =
         "the file with the cordoned devices cannot be read or trusted; doctor shows the reason";
     let folder = tempfile::tempdir().unwrap();
     let file = cordon_file::path_in(folder.path());
-    let source = FakeSource::with(Ok(two_gpus()));
-    let start_with_file = || {
-        let mut access = source.access(HostKind::Inventory);
-        access.cordons = Some(file.clone());
-        start(access)
-    };
-    let devices = start_with_file().await;
-    let mut served = devices.served();
-    let mut list = list(&devices);
-    list.borrow_and_update();
-    let running = tokio::spawn(devices.run());
     std::fs::create_dir_all(&file).unwrap();
-    assert_eq!(healths(&mut list).await, ["Unhealthy", "Unhealthy"]);
+    let source = FakeSource::with(Ok(two_gpus()));
+    let mut access = source.access(HostKind::Inventory);
+    access.cordons = Some(file.clone());
+    let devices = start(access).await;
     let notice = format!(
         "the cordoned devices are not known: cannot read `{}`: it is a directory, not a file; \
          hint: {}",
         file.display(),
         cordon_file::UNKNOWN_HINT
     );
-    let noted = served.wait_for(|served| notices(served) == [notice.as_str()]);
-    tokio::time::timeout(LIMIT, noted).await.unwrap().unwrap();
-    running.abort();
-
-    let devices = start_with_file().await;
     assert_eq!(reasons(&devices.set()), [UNKNOWN, UNKNOWN]);
     assert_eq!(notices(&devices.served().borrow()), [notice.as_str()]);
-    let mut list = super::tests::list(&devices);
+    let mut list = list(&devices);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
     std::fs::remove_dir(&file).unwrap();

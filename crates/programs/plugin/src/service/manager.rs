@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use command_line::Failure;
 use daemon::launcher::folder;
-use daemon::signals;
+use daemon::{cordon_file, signals};
+use device_plugin::default_device_plugin_dir;
 use win32::service::{self, NewService, Outcome, ServiceError};
 
 use crate::service::{ServeCommandLine, StoredOptions};
@@ -35,10 +36,13 @@ pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
     ))
 }
 
-/// Stops and removes the service, and removes what it copied for containers.
+/// Stops and removes the service, and removes what it made on the node.
 pub(super) fn uninstall() -> Result<(), Failure> {
     service::uninstall(NAME).map_err(|error| failure(error, "cannot uninstall the service"))?;
     command_line::print(&format!("uninstalled service {NAME}\n"))?;
+    if let Err(error) = cordon_file::remove_empty_folder(&default_device_plugin_dir()) {
+        tracing::warn!(%error, "cannot remove the folder for cordoned devices");
+    }
     let root = folder::root_of_this_host();
     let removed = folder::remove_all(&root).map_err(|error| {
         Failure::runtime(error)
