@@ -4,6 +4,7 @@
 //! update.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,14 +36,48 @@ pub struct Daemon {
 pub enum NodeState {
     /// No daemon serves a resource. One may be starting, or wait for another one to end.
     NotServed,
-    /// The daemon at this socket does not answer in time.
-    Busy(PathBuf),
-    /// A daemon of another version serves, whose report this program cannot read.
-    OtherVersion(PluginVersion),
-    /// The devices are not known, for this reason.
-    Pending(String),
+    /// A daemon serves resources, and no daemon reports its devices.
+    NotReported(SilentDaemon),
     /// The resources and their devices.
     Known(Box<NodeListing>),
+}
+
+/// A daemon whose devices are not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SilentDaemon {
+    /// Which daemon, such as "the plugin at /x/wddm-1.sock".
+    pub name: String,
+    /// Why its devices are not known.
+    pub reason: SilenceReason,
+}
+
+/// Why the devices of a daemon are not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SilenceReason {
+    /// It does not answer in time.
+    Busy,
+    /// It has another version, whose report this program cannot read.
+    OtherVersion(PluginVersion),
+    /// It does not know its devices, for this reason.
+    Pending(String),
+    /// Another daemon says that it should run, and it does not.
+    NotRunning,
+}
+
+impl fmt::Display for SilentDaemon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.reason {
+            SilenceReason::Busy => write!(f, "{name} does not answer in time"),
+            SilenceReason::OtherVersion(version) => {
+                write!(f, "{name} is {version}, which this program cannot read")
+            }
+            SilenceReason::Pending(why) => {
+                write!(f, "{name} does not know the devices yet: {why}")
+            }
+            SilenceReason::NotRunning => write!(f, "{name} does not run"),
+        }
+    }
 }
 
 /// What the daemons of a node list together.
@@ -54,6 +89,10 @@ pub struct NodeListing {
     pub served: BTreeMap<ResourceName, ServedResource>,
     /// Why daemons do not use their newest configuration.
     pub rejected_configurations: BTreeSet<String>,
+    /// The daemons whose devices are not known.
+    pub silent: Vec<SilentDaemon>,
+    /// The driver models that no daemon serves, which another daemon may be about to.
+    pub free_models: Vec<DriverModel>,
 }
 
 /// How a resource is served.
@@ -122,16 +161,16 @@ impl Answers {
         all
     }
 
-    /// What the daemons list together: each resource as the daemon lists it that serves it. A
-    /// resource that waits for another daemon is not listed.
+    /// Merges what the daemons list. For each resource, the daemon that serves it decides; a
+    /// resource that waits for another daemon is not listed. A daemon whose devices are not known
+    /// hides no other one.
     #[must_use]
     pub fn node_state(&self) -> NodeState {
-        if let Some(socket) = self.busy.first() {
-            return NodeState::Busy(socket.clone());
-        }
+        let mut silent: Vec<SilentDaemon> =
+            self.busy.iter().map(|socket| SilentDaemon::at(socket, SilenceReason::Busy)).collect();
         let mut best = best_of(&self.daemons);
         best.retain(|_, (_, resource)| resource.phase() != Phase::WaitingForOtherDaemon);
-        let mut listing: Option<NodeListing> = None;
+        let mut reporting = Vec::new();
         for daemon in &self.daemons {
             let served: BTreeMap<&str, &ResourceStatus> = best
                 .iter()
@@ -141,16 +180,43 @@ impl Answers {
             if served.is_empty() {
                 continue;
             }
-            let report = match &daemon.report {
-                Ok(report) => report,
-                Err(version) => return NodeState::OtherVersion(version.clone()),
+            let reason = match &daemon.report {
+                Err(version) => SilenceReason::OtherVersion(version.clone()),
+                Ok(PluginReport { pending: Some(why), .. }) => SilenceReason::Pending(why.clone()),
+                Ok(report) => {
+                    reporting.push((daemon.instance, report, served));
+                    continue;
+                }
             };
-            if let Some(pending) = &report.pending {
-                return NodeState::Pending(pending.clone());
-            }
-            listing.get_or_insert_default().add(daemon.instance, report, &served);
+            silent.push(SilentDaemon::at(&daemon.socket, reason));
         }
-        listing.map_or(NodeState::NotServed, |listing| NodeState::Known(Box::new(listing)))
+        if reporting.is_empty() {
+            let first = silent.into_iter().next();
+            return first.map_or(NodeState::NotServed, NodeState::NotReported);
+        }
+        let mut listing = NodeListing::of(&reporting);
+        let reports = || self.daemons.iter().filter_map(|daemon| daemon.report.as_ref().ok());
+        let is_served = |model: DriverModel| {
+            let models = reports().flat_map(|report| &report.driver_models);
+            models.into_iter().any(|served| *served == model || *served == DriverModel::Legacy)
+        };
+        let mut free = vec![DriverModel::Wddm, DriverModel::Mcdm];
+        free.retain(|model| !is_served(*model));
+        for model in &free {
+            if reports().any(|report| report.other_driver_models.contains(model)) {
+                let name = format!("the plugin for the driver model {model}");
+                silent.push(SilentDaemon { name, reason: SilenceReason::NotRunning });
+            }
+        }
+        listing.silent = silent;
+        listing.free_models = free;
+        NodeState::Known(Box::new(listing))
+    }
+}
+
+impl SilentDaemon {
+    fn at(socket: &Path, reason: SilenceReason) -> SilentDaemon {
+        SilentDaemon { name: format!("the plugin at {}", socket.display()), reason }
     }
 }
 
@@ -164,26 +230,24 @@ impl NodeListing {
         NodeListing { node, served, ..NodeListing::default() }
     }
 
-    /// Adds what another daemon on the same host reports of the resources that it serves.
-    fn add(
-        &mut self,
-        instance: u64,
-        report: &PluginReport,
-        served: &BTreeMap<&str, &ResourceStatus>,
-    ) {
-        self.node.host.clone_from(&report.node.host);
-        for resource in &report.node.resources {
-            let Some(status) = served.get(resource.name.as_str()) else { continue };
-            let not_registered = (!status.is_ready()).then(|| registration(status));
-            self.served.insert(resource.name.clone(), ServedResource { instance, not_registered });
-            self.node.resources.push(resource.clone());
-        }
-        for cordon in &report.node.unmatched_cordons {
-            if !self.node.unmatched_cordons.contains(cordon) {
-                self.node.unmatched_cordons.push(cordon.clone());
+    /// What these daemons report of the resources that each of them serves.
+    fn of(daemons: &[(u64, &PluginReport, BTreeMap<&str, &ResourceStatus>)]) -> NodeListing {
+        let mut listing = NodeListing::default();
+        let mut reports = Vec::new();
+        for (instance, report, served) in daemons {
+            let mut node = report.node.clone();
+            node.resources.retain(|resource| served.contains_key(resource.name.as_str()));
+            for resource in &node.resources {
+                let status = served[resource.name.as_str()];
+                let not_registered = (!status.is_ready()).then(|| registration(status));
+                let served = ServedResource { instance: *instance, not_registered };
+                listing.served.insert(resource.name.clone(), served);
             }
+            listing.rejected_configurations.extend(report.rejected_configuration.clone());
+            reports.push(node);
         }
-        self.rejected_configurations.extend(report.rejected_configuration.clone());
+        listing.node = NodeReport::merged(reports);
+        listing
     }
 }
 

@@ -426,6 +426,8 @@ impl NodeDevices {
         let cordoned =
             set.cordoned().map(|(id, reason)| format!("device {id} is unhealthy: {reason}"));
         let report = PluginReport {
+            driver_models: self.catalog.driver_models().collect(),
+            other_driver_models: self.configuration.other_driver_models(),
             rejected_configuration: self.configuration.last_error(),
             ..PluginReport::new(pod_uid(), &set, self.published.pending())
         };

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use devices::DeviceSet;
 use devices::report::NodeReport;
+use devices::{DeviceSet, DriverModel};
 use serde::{Deserialize, Serialize};
 
 /// The format of the document. It grows when a program with an earlier one would misunderstand the
@@ -28,6 +28,12 @@ pub struct PluginReport {
     pub(crate) version: String,
     /// The UID of the daemon's pod, for probes that must ask only this daemon. May be empty.
     pub pod_uid: String,
+    /// The driver models whose devices the daemon lists.
+    #[serde(default)]
+    pub driver_models: Vec<DriverModel>,
+    /// The driver models of another daemon that should run on this node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_driver_models: Vec<DriverModel>,
     /// Why the devices are not known; the resources then have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<String>,

@@ -7,7 +7,10 @@ use devices::{DriverModel, Policy};
 use crate::config_files::config_file;
 use crate::policy::{ModelSettings, model_settings};
 use crate::rules::FileRule;
-use crate::variables::{Variables, match_name, misspelled_variables, socket_directory};
+use crate::variables::{
+    OTHER_DRIVER_MODELS, Variables, match_name, misspelled_variables, other_driver_models,
+    socket_directory,
+};
 use crate::{ConfigError, Environment, ModelSummary, resources};
 
 /// The flags of the command line.
@@ -29,6 +32,8 @@ pub struct Config {
     pub policy: Policy,
     /// The directory that replaces the kubelet's own.
     pub device_plugin_dir: Option<PathBuf>,
+    /// The driver models of another daemon that should run on the same node.
+    pub other_driver_models: Vec<DriverModel>,
     /// What is configured for each driver model, in the order of the policy.
     pub models: Vec<ModelSummary>,
     /// Warnings about settings that are accepted but have no effect.
@@ -56,6 +61,13 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
     }
     resources::check(&models)?;
     let device_plugin_dir = directory(flags, environment, &models)?;
+    let other_driver_models = other_driver_models(environment)?;
+    if let Some(own) = models.iter().find(|m| other_driver_models.contains(&m.policy.model)) {
+        return Err(ConfigError::Conflict {
+            what: format!("variable {OTHER_DRIVER_MODELS} names {}", own.policy.model),
+            hint: "name only driver models that another daemon on the node serves",
+        });
+    }
     notices.append(&mut foreign_rules(&models));
     let mut policy = Policy { models: Vec::new() };
     let mut summaries = Vec::new();
@@ -64,7 +76,7 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
         policy.models.push(model.policy);
         summaries.push(model.summary);
     }
-    Ok(Config { policy, device_plugin_dir, models: summaries, notices })
+    Ok(Config { policy, device_plugin_dir, other_driver_models, models: summaries, notices })
 }
 
 /// The driver models to serve. A device belongs to exactly one resource, and `legacy` claims

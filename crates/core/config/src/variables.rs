@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use devices::{DriverModel, RuntimeMounts};
+use devices::{DriverModel, ParseError, RuntimeMounts};
 
 use crate::advice::RESOURCE_NAME_HINT;
 use crate::closest::closest;
@@ -20,7 +20,7 @@ use crate::values::{Choice, Parsed};
 use crate::{ConfigError, Environment};
 
 /// Every environment variable that the program reads; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
-pub const VARIABLES: [&str; 9] = [
+pub const VARIABLES: [&str; 10] = [
     "{MODEL}_DEVICE_PLUGIN_MULTITENANCY",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_INTEGRATED",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_DETACHABLE",
@@ -30,6 +30,7 @@ pub const VARIABLES: [&str; 9] = [
     "{MODEL}_DEVICE_PLUGIN_RESOURCE_NAME",
     "DIRECTX_GPU_MATCH_NAME",
     "PLUGIN_SOCK_DIR",
+    OTHER_DRIVER_MODELS,
 ];
 
 /// The variables of one driver model.
@@ -44,6 +45,9 @@ const RESOURCE_NAME: &str = "RESOURCE_NAME";
 const CONFIG_FILE: &str = "CONFIG_FILE";
 const MATCH_NAME: &str = "DIRECTX_GPU_MATCH_NAME";
 const SOCKET_DIRECTORY: &str = "PLUGIN_SOCK_DIR";
+
+/// The driver models of another daemon that should run on the same node, separated by commas.
+pub(crate) const OTHER_DRIVER_MODELS: &str = "DIRECTX_OTHER_DRIVER_MODELS";
 
 /// The ends of the names of the variables that contain text.
 const TEXTS: [&str; 4] = [RESOURCE_NAME, CONFIG_FILE, MATCH_NAME, SOCKET_DIRECTORY];
@@ -130,9 +134,26 @@ pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
     variable(environment, SOCKET_DIRECTORY.to_owned(), hint, |text| Ok(PathBuf::from(text)))
 }
 
+/// `DIRECTX_OTHER_DRIVER_MODELS`.
+pub(crate) fn other_driver_models(
+    environment: &dyn Environment,
+) -> Result<Vec<DriverModel>, ConfigError> {
+    let hint = "write the driver models of the other DaemonSet, such as mcdm";
+    let read = variable(environment, OTHER_DRIVER_MODELS.to_owned(), hint, |text| {
+        let models = text.split(',').map(|name| match name.trim().parse() {
+            Ok(DriverModel::Legacy) => Err("legacy runs beside no other driver model".to_owned()),
+            Ok(model) => Ok(model),
+            Err(error) => Err(ParseError::to_string(&error)),
+        });
+        models.collect()
+    })?;
+    Ok(read.unwrap_or_default())
+}
+
 /// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
 pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
-    let known: Vec<String> = DriverModel::ALL.iter().copied().flat_map(variables_of).collect();
+    let mut known: Vec<String> = DriverModel::ALL.iter().copied().flat_map(variables_of).collect();
+    known.push(OTHER_DRIVER_MODELS.to_owned());
     let mut names = environment.variable_names();
     names.sort();
     names
@@ -157,7 +178,7 @@ fn variables_of(model: DriverModel) -> impl Iterator<Item = String> {
     let is_legacy = model == DriverModel::Legacy;
     VARIABLES
         .into_iter()
-        .filter(move |name| name.contains("{MODEL}") || is_legacy)
+        .filter(move |name| name.contains("{MODEL}") || is_legacy && *name != OTHER_DRIVER_MODELS)
         .map(move |name| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
 }
 

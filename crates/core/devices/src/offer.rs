@@ -103,6 +103,11 @@ pub struct ResourceOffer {
 }
 
 impl Catalog {
+    /// The driver models, in the order of the policy.
+    pub fn driver_models(&self) -> impl Iterator<Item = DriverModel> {
+        self.models.iter().map(|model| model.policy.model)
+    }
+
     /// The resources of the driver models in `policy`, then the resources of its rules in order. A
     /// name that occurs twice is one resource.
     #[must_use]

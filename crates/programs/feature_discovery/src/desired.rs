@@ -31,12 +31,20 @@ impl Desired {
         gfd_labels: bool,
         now: Instant,
     ) -> Desired {
-        let listing = plugin.listing(now);
-        let conditions = conditions(plugin, listing.as_ref(), node, now);
+        let mut listing = plugin.listing(now);
+        let mut conditions = conditions(plugin, listing.as_ref(), node, now);
+        let starting = plugin.waits_for(now);
+        if starting.is_some() {
+            // What an earlier run has written stays.
+            listing = None;
+            conditions.retain(|condition| condition.kind != ConditionKind::Ready);
+        }
         let waits_for = match conditions.iter().find(|c| c.kind == ConditionKind::Ready) {
             Some(ready) if ready.status == ConditionStatus::True => None,
             Some(ready) => Some(ready.message.clone()),
-            None => Some("the device plugin has not reported its devices yet".to_owned()),
+            None => Some(starting.unwrap_or_else(|| {
+                "the device plugin has not reported its devices yet".to_owned()
+            })),
         };
         Desired {
             labels: listing.map(|listing| devices::report::labels(&listing.node, gfd_labels)),
@@ -58,7 +66,11 @@ fn conditions(
     }
     let Some(listing) = listing else { return Vec::new() };
     let progress = |resource: &ResourceName| progress(resource, listing, node);
-    vec![devices_healthy(&listing.node), devices_ready(&listing.node, progress)]
+    let ready = match plugin.partial_outage(now) {
+        Some(outage) => ConditionKind::Ready.is_not(outage.reason, outage.message),
+        None => devices_ready(&listing.node, progress),
+    };
+    vec![devices_healthy(&listing.node), ready]
 }
 
 fn progress(resource: &ResourceName, listing: &NodeListing, node: &Node) -> Progress {

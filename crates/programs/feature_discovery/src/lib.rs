@@ -121,7 +121,12 @@ fn print(line: &CommandLine, directory: &Path) -> Result<(), Failure> {
     let mut plugin = PluginClient::new(directory.to_owned());
     let state = runtime.block_on(async { plugin.ask().await.node_state() });
     let listing = match state {
-        NodeState::Known(listing) => listing,
+        NodeState::Known(listing) => {
+            for daemon in &listing.silent {
+                tracing::warn!(reason = %daemon, "the labels lack the devices of a plugin");
+            }
+            listing
+        }
         other => return Err(not_reported(&other, directory)),
     };
     let labels = devices::report::labels(&listing.node, line.gfd_labels);
@@ -139,13 +144,7 @@ fn not_reported(state: &NodeState, directory: &Path) -> Failure {
         NodeState::NotServed | NodeState::Known(_) => {
             anyhow!("no device plugin serves devices in `{directory}`")
         }
-        NodeState::Busy(socket) => {
-            anyhow!("the device plugin at `{}` does not answer", socket.display())
-        }
-        NodeState::OtherVersion(version) => {
-            anyhow!("the device plugin in `{directory}` is {version}, which cannot be read")
-        }
-        NodeState::Pending(why) => anyhow!("the devices are not known yet: {why}"),
+        NodeState::NotReported(daemon) => anyhow!("{daemon}"),
     };
     Failure::runtime(error).hint(
         "`directx-device-plugin status` reports the plugin; `directx-device-plugin simulate \

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use daemon::answering_daemons::{NodeListing, NodeState, ServedResource};
+use daemon::answering_daemons::{
+    NodeListing, NodeState, ServedResource, SilenceReason, SilentDaemon,
+};
 use devices::report::{NodeReport, ReportedResource};
 use devices::{ComputeCapability, PnpId, ResourceName};
 use tokio::time::Instant;
@@ -14,7 +16,8 @@ use tokio::time::Instant;
 /// keeps the capacity of its resources as long (`endpointStopGracePeriod`).
 const RETENTION: Duration = Duration::from_mins(5);
 
-/// How long nothing may be reported before that is an outage.
+/// How long a daemon may report nothing before that is an outage. So long, labels and taint wait
+/// after a start for a daemon that may be starting, too.
 const OUTAGE: Duration = Duration::from_mins(1);
 
 /// What the daemons have reported.
@@ -22,13 +25,19 @@ const OUTAGE: Duration = Duration::from_mins(1);
 pub(crate) struct PluginHistory {
     /// What they list now, or the last time that they were known to.
     listing: Option<NodeListing>,
-    /// The resources of daemons that have ended.
+    /// When they listed something for the first time.
+    first: Option<Instant>,
+    /// The resources of daemons that have ended, or whose devices are not known any more.
     gone: BTreeMap<ResourceName, GoneResource>,
+    /// Since when the devices of a daemon are not known while another one reports, by its name.
+    silent: BTreeMap<String, Instant>,
     silence: Option<Silence>,
 }
 
 struct GoneResource {
     resource: ReportedResource,
+    /// How it was served.
+    served: ServedResource,
     since: Instant,
 }
 
@@ -56,6 +65,11 @@ impl PluginHistory {
         match state {
             NodeState::Known(listing) => {
                 self.silence = None;
+                self.first.get_or_insert(now);
+                self.silent.retain(|name, _| listing.silent.iter().any(|d| d.name == *name));
+                for daemon in &listing.silent {
+                    self.silent.entry(daemon.name.clone()).or_insert(now);
+                }
                 self.listed(*listing, since);
             }
             state => self.silence = Some(Silence { state, since }),
@@ -63,31 +77,34 @@ impl PluginHistory {
     }
 
     /// `since` is when a daemon has ended that listed something before.
-    fn listed(&mut self, mut now: NodeListing, since: Instant) {
-        self.keep_compute_capabilities(&mut now.node);
-        let running: BTreeSet<u64> = now.served.values().map(|served| served.instance).collect();
+    fn listed(&mut self, mut listing: NodeListing, since: Instant) {
+        self.keep_compute_capabilities(&mut listing.node);
+        let running: BTreeSet<u64> =
+            listing.served.values().map(|served| served.instance).collect();
         if let Some(before) = self.listing.take() {
             for mut resource in before.node.resources {
                 // A daemon that runs and no longer lists a resource has another configuration.
                 let served = before.served.get(&resource.name);
-                if served.is_some_and(|served| !running.contains(&served.instance)) {
+                let gone = served.filter(|served| !running.contains(&served.instance));
+                if let Some(served) = gone {
                     // Nobody watches it any more.
                     for device in &mut resource.devices {
                         device.license = None;
                     }
-                    let gone = GoneResource { resource, since };
+                    let gone = GoneResource { resource, served: served.clone(), since };
                     self.gone.entry(gone.resource.name.clone()).or_insert(gone);
                 }
             }
         }
-        self.gone.retain(|name, _| !now.served.contains_key(name));
+        self.gone.retain(|name, _| !listing.served.contains_key(name));
         // Another daemon lists them under another name.
-        let listed: BTreeSet<&PnpId> = now.node.devices().map(|device| &device.id).collect();
+        let devices = listing.node.devices().filter(|device| device.is_present());
+        let listed: BTreeSet<&PnpId> = devices.map(|device| &device.id).collect();
         for gone in self.gone.values_mut() {
             gone.resource.devices.retain(|device| !listed.contains(&device.id));
         }
         self.gone.retain(|_, gone| !gone.resource.devices.is_empty());
-        self.listing = Some(now);
+        self.listing = Some(listing);
     }
 
     /// A plugin knows the compute capabilities some time after it has started. Until then, those
@@ -110,13 +127,44 @@ impl PluginHistory {
     pub(crate) fn listing(&self, now: Instant) -> Option<NodeListing> {
         let mut listing = self.listing.clone()?;
         let kept = self.gone.values().filter(|gone| now < gone.since + RETENTION);
-        for GoneResource { resource, .. } in kept {
-            let not_registered = Some("its daemon is not running".to_owned());
-            let served = ServedResource { instance: 0, not_registered };
+        let mut reports = vec![std::mem::take(&mut listing.node)];
+        for GoneResource { resource, served, since } in kept {
+            let mut served = served.clone();
+            // A daemon that does not answer for a moment still serves.
+            if self.silent.is_empty() || now >= *since + OUTAGE {
+                served.not_registered = Some("its daemon is not running".to_owned());
+            }
             listing.served.insert(resource.name.clone(), served);
-            listing.node.resources.push(resource.clone());
+            reports.push(NodeReport {
+                host: reports[0].host.clone(),
+                resources: vec![resource.clone()],
+                ..NodeReport::default()
+            });
         }
+        listing.node = NodeReport::merged(reports);
         Some(listing)
+    }
+
+    /// Why not everything is known yet that the node may have, for a minute after the first report:
+    /// a daemon whose devices are not known, or a driver model without a daemon.
+    pub(crate) fn waits_for(&self, now: Instant) -> Option<String> {
+        let listing = self.listing.as_ref()?;
+        self.first.filter(|first| now < *first + OUTAGE)?;
+        let silent = listing.silent.first().map(ToString::to_string);
+        silent.or_else(|| {
+            let model = listing.free_models.first()?;
+            Some(format!("no plugin for the driver model {model} answers yet"))
+        })
+    }
+
+    /// The daemon whose devices have not been known for longer than a restart takes, while another
+    /// one reports.
+    pub(crate) fn partial_outage(&self, now: Instant) -> Option<Outage> {
+        let silent = &self.listing.as_ref().filter(|_| self.silence.is_none())?.silent;
+        let is_long = |daemon: &&SilentDaemon| {
+            self.silent.get(&daemon.name).is_some_and(|since| now >= *since + OUTAGE)
+        };
+        silent.iter().find(is_long).map(Outage::of)
     }
 
     /// What the daemons list while they answer.
@@ -128,28 +176,11 @@ impl PluginHistory {
     pub(crate) fn outage(&self, now: Instant) -> Option<Outage> {
         let silence = self.silence.as_ref().filter(|silence| now >= silence.since + OUTAGE)?;
         Some(match &silence.state {
+            NodeState::NotReported(daemon) => Outage::of(daemon),
             NodeState::NotServed | NodeState::Known(_) => Outage {
                 reason: "PluginNotRunning",
                 event: "DirectXPluginNotRunning",
                 message: "no device plugin serves devices on this node".to_owned(),
-            },
-            NodeState::Busy(_) => Outage {
-                reason: "PluginNotResponding",
-                event: "DirectXPluginNotResponding",
-                message: "the device plugin does not answer".to_owned(),
-            },
-            NodeState::OtherVersion(version) => Outage {
-                reason: "PluginVersion",
-                event: "DirectXPluginVersion",
-                message: format!(
-                    "the device plugin is {version}, which this version of feature discovery \
-                     cannot read"
-                ),
-            },
-            NodeState::Pending(why) => Outage {
-                reason: "DevicesPending",
-                event: "DirectXDevicesPending",
-                message: format!("the device plugin does not know the devices yet: {why}"),
             },
         })
     }
@@ -157,8 +188,25 @@ impl PluginHistory {
     /// When something changes that depends only on the time.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         let outage = self.silence.as_ref().map(|silence| silence.since + OUTAGE);
-        let ends = self.gone.values().map(|gone| gone.since + RETENTION);
-        ends.chain(outage).filter(|time| *time > now).min()
+        let ends =
+            self.gone.values().flat_map(|gone| [gone.since + OUTAGE, gone.since + RETENTION]);
+        let silent = self.silent.values().map(|since| *since + OUTAGE);
+        let first = self.first.map(|first| first + OUTAGE);
+        let times = ends.chain(outage).chain(silent).chain(first);
+        times.filter(|time| *time > now).min()
+    }
+}
+
+impl Outage {
+    /// The outage of a daemon.
+    fn of(daemon: &SilentDaemon) -> Outage {
+        let (reason, event) = match daemon.reason {
+            SilenceReason::Busy => ("PluginNotResponding", "DirectXPluginNotResponding"),
+            SilenceReason::OtherVersion(_) => ("PluginVersion", "DirectXPluginVersion"),
+            SilenceReason::Pending(_) => ("DevicesPending", "DirectXDevicesPending"),
+            SilenceReason::NotRunning => ("PluginNotRunning", "DirectXPluginNotRunning"),
+        };
+        Outage { reason, event, message: daemon.to_string() }
     }
 }
 
@@ -167,6 +215,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use daemon::plugin_report::PluginVersion;
+    use devices::DriverModel;
 
     use super::*;
 
@@ -199,6 +248,14 @@ mod tests {
 
     fn known(listing: NodeListing) -> NodeState {
         NodeState::Known(Box::new(listing))
+    }
+
+    fn silent(reason: SilenceReason) -> SilentDaemon {
+        SilentDaemon { name: "the plugin at /x/mcdm-1.sock".to_owned(), reason }
+    }
+
+    fn not_reported(reason: SilenceReason) -> NodeState {
+        NodeState::NotReported(silent(reason))
     }
 
     fn display(instance: u64) -> NodeListing {
@@ -272,9 +329,9 @@ mod tests {
         let version = PluginVersion { format: 2, version: "9.0.0".to_owned() };
         for (state, reason) in [
             (NodeState::NotServed, "PluginNotRunning"),
-            (NodeState::Busy("x".into()), "PluginNotResponding"),
-            (NodeState::OtherVersion(version), "PluginVersion"),
-            (NodeState::Pending("it hangs".to_owned()), "DevicesPending"),
+            (not_reported(SilenceReason::Busy), "PluginNotResponding"),
+            (not_reported(SilenceReason::OtherVersion(version)), "PluginVersion"),
+            (not_reported(SilenceReason::Pending("it hangs".to_owned())), "DevicesPending"),
         ] {
             let mut history = PluginHistory::default();
             history.update(known(display(1)), start);
@@ -290,6 +347,76 @@ mod tests {
             history.update(known(display(2)), start + 100 * OUTAGE);
             assert_eq!(history.outage(start + 200 * OUTAGE), None);
         }
+    }
+
+    /// A daemon that hangs counts as one that has ended, and is named.
+    #[test]
+    fn a_silent_daemon_hides_no_other_one() {
+        let start = Instant::now();
+        let compute_name = "a/compute".parse().unwrap();
+        for (reason, event) in [
+            (SilenceReason::Busy, "DirectXPluginNotResponding"),
+            (SilenceReason::OtherVersion(PluginVersion::default()), "DirectXPluginVersion"),
+            (SilenceReason::Pending("it hangs".to_owned()), "DirectXDevicesPending"),
+            (SilenceReason::NotRunning, "DirectXPluginNotRunning"),
+        ] {
+            let mut history = PluginHistory::default();
+            history.update(both(display(1), compute(2)), start);
+            let mut one = display(1);
+            one.silent = vec![silent(reason)];
+            let message = one.silent[0].to_string();
+            history.update(known(one.clone()), start + SECOND);
+            let now = start + OUTAGE;
+            assert_eq!(seen(&history, now), ["a/display: D1 D2", "a/compute: C1"]);
+            let served = |now| history.listing(now).unwrap().served[&compute_name].clone();
+            assert_eq!(served(now).not_registered, None, "it may answer again at once");
+            assert!(history.outage(now).is_none() && history.partial_outage(now).is_none());
+            assert_eq!(history.deadline(now), Some(now + SECOND));
+            let now = now + SECOND;
+            assert!(served(now).not_registered.is_some());
+            assert!(history.outage(now).is_none());
+            let outage = history.partial_outage(now).unwrap();
+            assert_eq!((outage.event, outage.message), (event, message));
+            assert_eq!(seen(&history, start + RETENTION), ["a/display: D1 D2", "a/compute: C1"]);
+            assert_eq!(seen(&history, start + SECOND + RETENTION), ["a/display: D1 D2"]);
+            history.update(both(display(1), compute(2)), now);
+            assert_eq!(history.partial_outage(now), None);
+        }
+    }
+
+    #[test]
+    fn after_a_start_a_driver_model_without_a_daemon_is_waited_for_at_most_a_minute() {
+        let start = Instant::now();
+        let mut history = PluginHistory::default();
+        let first = start + 3 * OUTAGE;
+        history.update(NodeState::NotServed, start);
+        assert_eq!(history.waits_for(first), None);
+        let mut one = display(1);
+        one.free_models = vec![DriverModel::Mcdm];
+        history.update(known(one.clone()), first);
+        let why = "no plugin for the driver model mcdm answers yet";
+        assert_eq!(history.waits_for(first + OUTAGE - SECOND).as_deref(), Some(why));
+        assert_eq!(history.deadline(first), Some(first + OUTAGE));
+        assert_eq!(history.waits_for(first + OUTAGE), None);
+        history.update(both(display(1), compute(2)), first + SECOND);
+        assert_eq!(history.waits_for(first + SECOND), None);
+        // Later, a daemon that ends is one whose devices are kept.
+        history.update(known(one), first + OUTAGE);
+        assert_eq!(history.waits_for(first + OUTAGE), None);
+    }
+
+    #[test]
+    fn a_device_that_moves_to_another_daemon_counts_once() {
+        let start = Instant::now();
+        let mut history = PluginHistory::default();
+        let mut removed = compute(2);
+        removed.node.resources[0].devices[0].id = PnpId::new("D1");
+        removed.node.resources[0].devices[0].unhealthy =
+            serde_json::from_value(serde_json::json!({"kind": "removed", "text": "gone"})).ok();
+        history.update(both(display(1), removed.clone()), start);
+        // Its daemon ends; the other one has lost it.
+        history.update(known(removed), start + SECOND);
+        assert_eq!(seen(&history, start + SECOND), ["a/compute: ", "a/display: D1 D2"]);
     }
 
     /// Both daemons have ended, and only one of them is back.

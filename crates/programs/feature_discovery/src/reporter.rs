@@ -211,13 +211,13 @@ impl Reporter {
     }
 
     fn report_outage(&mut self, now: Instant) {
-        let outage = self.plugin.outage(now);
+        let outage = self.plugin.outage(now).or_else(|| self.plugin.partial_outage(now));
         if let Some(outage) = outage.as_ref().filter(|_| !self.is_outage_reported) {
-            tracing::warn!(reason = outage.message, "the devices are not known any more");
+            tracing::warn!(reason = outage.message, "devices are not known any more");
             self.events.add_warning(outage.event, "Discover", outage.message.clone());
         }
         if outage.is_none() && self.is_outage_reported {
-            tracing::info!("the device plugin reports its devices again");
+            tracing::info!("every device plugin reports its devices again");
         }
         self.is_outage_reported = outage.is_some();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{Config, ConfigError, Environment, Flags};
-use daemon::answering_daemons::{Answers, NodeState};
+use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
 use daemon::cordon_file;
 use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
@@ -356,7 +356,10 @@ impl Node {
         let mut sockets = self.sockets.list(directory).unwrap();
         sockets.retain(|socket| !socket.ends_with(device_plugin::KUBELET_SOCKET));
         if self.hangs && self.plugin.is_some() {
-            return NodeState::Busy(directory.to_owned());
+            return NodeState::NotReported(SilentDaemon {
+                name: "the plugin".to_owned(),
+                reason: SilenceReason::Busy,
+            });
         }
         let answers = query_all(&self.sockets, &sockets).await;
         Answers::of(sockets.into_iter().zip(answers)).node_state()

@@ -105,35 +105,81 @@ fn a_daemon_of_another_version_is_not_one_that_does_not_run() {
     };
     let version = PluginVersion { format: 2, version: "99.0.0".to_owned() };
     let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
-    for answers in [vec![unreadable(Phase::Ready)], vec![other.clone(), unreadable(Phase::Ready)]] {
-        assert_eq!(of(&answers), NodeState::OtherVersion(version.clone()));
-    }
+    let silent = at("/x/wddm-1.sock", SilenceReason::OtherVersion(version));
+    assert_eq!(of(&[unreadable(Phase::Ready)]), NodeState::NotReported(silent.clone()));
+    let state = of(&[other.clone(), unreadable(Phase::Ready)]);
+    assert_eq!(known(&state), ["a/compute 2"]);
+    assert_eq!(silent_daemons(&state), [silent]);
     let waiting = unreadable(Phase::WaitingForOtherDaemon);
     assert_eq!(known(&of(&[waiting, other])), ["a/compute 2"]);
 }
 
-/// Its devices would vanish from the labels of the node.
 #[test]
-fn a_daemon_that_does_not_answer_may_have_devices() {
+fn a_daemon_that_does_not_answer_hides_no_other_one() {
     let socket = PathBuf::from("/x/mcdm-1.sock");
+    let silent = at("/x/mcdm-1.sock", SilenceReason::Busy);
+    let busy = || (socket.clone(), Err(StatusError::Busy));
+    assert_eq!(Answers::of([busy()]).node_state(), NodeState::NotReported(silent.clone()));
     let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
-    let answers = Answers::of([
-        (socket.clone(), Err(StatusError::Busy)),
-        (PathBuf::from("/x/wddm-1.sock"), Ok(other)),
-    ]);
-    assert_eq!(answers.node_state(), NodeState::Busy(socket));
+    let state = Answers::of([busy(), (PathBuf::from("/x/wddm-1.sock"), Ok(other))]).node_state();
+    assert_eq!(known(&state), ["a/compute 2"]);
+    assert_eq!(silent_daemons(&state), [silent]);
 }
 
 #[test]
-fn the_devices_of_a_node_are_not_known_until_every_daemon_knows_its_own() {
+fn a_daemon_that_does_not_know_its_devices_hides_no_other_one() {
     let why = "the first discovery has not completed".to_owned();
     let report = PluginReport::new(String::new(), &DeviceSet::default(), Some(why.clone()));
     let pending = StatusReport {
         document: report.document(),
         ..answer(1, &[("a/display", Phase::Ready, 1)])
     };
+    let silent = at("/x/wddm-1.sock", SilenceReason::Pending(why));
+    assert_eq!(of(std::slice::from_ref(&pending)), NodeState::NotReported(silent.clone()));
     let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
-    assert_eq!(of(&[other, pending]), NodeState::Pending(why));
+    let state = of(&[other, pending]);
+    assert_eq!(known(&state), ["a/compute 2"]);
+    assert_eq!(silent_daemons(&state), [silent]);
+}
+
+#[test]
+fn a_driver_model_without_a_daemon_is_free_and_its_daemon_may_be_announced() {
+    use DriverModel::{Legacy, Mcdm, Wddm};
+    let with = |instance, name: &str, own: &[DriverModel], others: &[DriverModel]| {
+        let mut status = answer(instance, &[(name, Phase::Ready, 1)]);
+        let mut report = PluginReport::read(&status.document).unwrap();
+        report.driver_models = own.to_vec();
+        report.other_driver_models = others.to_vec();
+        status.document = report.document();
+        status
+    };
+    let display = with(1, "a/display", &[Wddm], &[Mcdm]);
+    let compute = with(2, "a/compute", &[Mcdm], &[Wddm]);
+    let mcdm = SilentDaemon {
+        name: "the plugin for the driver model mcdm".to_owned(),
+        reason: SilenceReason::NotRunning,
+    };
+    for (answers, free, silent) in [
+        (vec![display.clone(), compute], vec![], vec![]),
+        (vec![display], vec![Mcdm], vec![mcdm]),
+        (vec![with(1, "a/display", &[Wddm], &[])], vec![Mcdm], vec![]),
+        (vec![with(1, "a/display", &[Wddm, Mcdm], &[])], vec![], vec![]),
+        (vec![with(1, "a/directx", &[Legacy], &[])], vec![], vec![]),
+    ] {
+        let state = of(&answers);
+        let NodeState::Known(listing) = &state else { panic!("{state:?}") };
+        assert_eq!(listing.free_models, free);
+        assert_eq!(silent_daemons(&state), silent);
+    }
+}
+
+fn at(socket: &str, reason: SilenceReason) -> SilentDaemon {
+    SilentDaemon { name: format!("the plugin at {socket}"), reason }
+}
+
+fn silent_daemons(state: &NodeState) -> Vec<SilentDaemon> {
+    let NodeState::Known(listing) = state else { panic!("{state:?}") };
+    listing.silent.clone()
 }
 
 #[test]

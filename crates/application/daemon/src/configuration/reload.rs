@@ -5,6 +5,7 @@
 
 use command_line::error_chain;
 use config::{Config, Flags};
+use devices::DriverModel;
 use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;
@@ -70,6 +71,12 @@ impl ConfigReload {
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         self.status.borrow().last_error.clone()
+    }
+
+    /// The driver models of another daemon that should run on this node.
+    pub(crate) fn other_driver_models(&self) -> Vec<DriverModel> {
+        let active = self.following.iter().map(|following| &following.active);
+        active.flat_map(|config| config.other_driver_models.clone()).collect()
     }
 
     /// The next valid configuration, to answer with [`applied`](Self::applied) or

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use daemon::answering_daemons::{Answers, NodeState};
+use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
 use devices::report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 use devices::{Catalog, DeviceSet, Moment, PnpDevice};
 
@@ -24,18 +24,7 @@ pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {
         NodeState::NotServed => {
             checks.push(Subject::Plugin.skipped("no plugin serves devices on this node"));
         }
-        NodeState::Busy(socket) => checks.push(FindingId::PluginNotResponding.warning(
-            format!("the plugin at {} does not answer in time", socket.display()),
-            "if it still does not after a minute, restart it",
-        )),
-        NodeState::OtherVersion(version) => checks.push(FindingId::PluginVersion.warning(
-            format!("the plugin is {version}, which this program cannot read"),
-            "run the plugin's own doctor, in its container or its folder",
-        )),
-        NodeState::Pending(why) => checks.push(FindingId::DevicesPending.warning(
-            format!("the plugin does not know the devices yet: {why}"),
-            "if it still does not after a minute, fix what the lines `device` report",
-        )),
+        NodeState::NotReported(daemon) => checks.push(silent(&daemon)),
         NodeState::Known(listing) => {
             let node = &listing.node;
             checks.push(listed(node, expected(facts).as_ref()));
@@ -43,10 +32,34 @@ pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {
             let unhealthy = |device: &ReportedDevice| unhealthy(device, without_adapter);
             checks.extend(node.devices().filter_map(unhealthy));
             checks.extend(notices(answers, node));
+            checks.extend(listing.silent.iter().map(silent));
         }
     }
     checks.extend(rejected(answers));
     checks
+}
+
+/// A plugin whose devices are not known.
+fn silent(daemon: &SilentDaemon) -> Finding {
+    let (id, hint) = match daemon.reason {
+        SilenceReason::Busy => {
+            (FindingId::PluginNotResponding, "if it still does not after a minute, restart it")
+        }
+        SilenceReason::OtherVersion(_) => (
+            FindingId::PluginVersion,
+            "run the plugin's own doctor, in its container or its folder",
+        ),
+        SilenceReason::Pending(_) => (
+            FindingId::DevicesPending,
+            "if it still does not after a minute, fix what the lines `device` report",
+        ),
+        SilenceReason::NotRunning => (
+            FindingId::PluginNotResponding,
+            "find out why its pod does not run; if there is no such DaemonSet, remove the variable \
+             DIRECTX_OTHER_DRIVER_MODELS",
+        ),
+    };
+    id.warning(daemon.to_string(), hint)
 }
 
 /// What a plugin with this configuration would list on this host, if both are known.

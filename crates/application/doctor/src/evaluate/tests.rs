@@ -1493,10 +1493,16 @@ fn a_plugin_that_does_not_run_is_busy_or_of_another_version_is_told_apart() {
     let resources = vec![ResourceStatus { name: "a/b".to_owned(), ..ResourceStatus::default() }];
     let document = br#"{"format": 2, "version": "99.0.0"}"#.to_vec();
     let other = with(answer(Ok(StatusReport { resources, document, instance: 1 })));
-    let what = "the plugin is version 99.0.0 with a report of format 2, which this program cannot \
+    let what = "the plugin at /x/wddm-1.sock is version 99.0.0 with a report of format 2, which this program cannot \
                 read";
     assert_eq!(other, (Status::Warning, what.to_owned()));
     let pending = of_plugin(|report| report.pending = Some("reading adapters".to_owned()));
-    let what = "the plugin does not know the devices yet: reading adapters".to_owned();
-    assert_eq!(pending, [(Status::Warning, what)]);
+    assert_eq!(pending.len(), 1);
+    assert!(pending[0].1.ends_with("does not know the devices yet: reading adapters"));
+    let alone = of_plugin(|report| {
+        report.driver_models = vec![DriverModel::Wddm];
+        report.other_driver_models = vec![DriverModel::Mcdm];
+    });
+    let what = "the plugin for the driver model mcdm does not run".to_owned();
+    assert_eq!(alone.last(), Some(&(Status::Warning, what)));
 }

@@ -71,7 +71,9 @@ impl ConditionKind {
         Condition { kind: self, status: ConditionStatus::True, reason, message }
     }
 
-    fn is_not(self, reason: &'static str, message: String) -> Condition {
+    /// The condition that this is not so.
+    #[must_use]
+    pub fn is_not(self, reason: &'static str, message: String) -> Condition {
         Condition { kind: self, status: ConditionStatus::False, reason, message }
     }
 }

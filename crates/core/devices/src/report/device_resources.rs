@@ -1,7 +1,7 @@
 //! The resource to which each device belongs, and devices that moved to another one: because their
 //! driver model changed, or the configuration.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::{PnpId, ResourceName};
 
@@ -34,19 +34,10 @@ impl DeviceResources {
             .flat_map(|resource| resource.devices.iter().map(|device| (&resource.name, device)))
             .filter(|(_, device)| device.is_present())
             .collect();
-        // Two daemons do not notice a change at the same time, so both may list a device.
-        let has_stayed = |(name, device): &&(_, &ReportedDevice)| {
-            self.0.get(&device.id).is_some_and(|before| before == *name)
-        };
-        let stayed = present.iter().filter(has_stayed);
-        let mut settled: HashSet<&PnpId> = stayed.map(|(_, device)| &device.id).collect();
         let mut moved = Vec::new();
         for (name, device) in present {
-            if !settled.insert(&device.id) {
-                continue;
-            }
             let before = self.0.insert(device.id.clone(), name.clone());
-            moved.extend(before.map(|from| MovedDevice {
+            moved.extend(before.filter(|from| from != name).map(|from| MovedDevice {
                 id: device.id.clone(),
                 description: device.description.clone(),
                 from,

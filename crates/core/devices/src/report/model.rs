@@ -80,16 +80,21 @@ impl Model {
         }
     }
 
+    /// Adds devices with the same name. Their order, which with several daemons is that of their
+    /// sockets, does not matter.
     fn add(&mut self, other: &Model) {
         self.count += other.count;
+        self.drivers = self.drivers.min(other.drivers);
+        self.kind = least(self.kind, other.kind);
         self.memory_mib = least(self.memory_mib, other.memory_mib);
         self.compute_capability = least(self.compute_capability, other.compute_capability);
         if (other.driver_version, other.driver_date) < (self.driver_version, self.driver_date) {
             self.driver_version = other.driver_version;
             self.driver_date = other.driver_date;
         }
-        if other.replicas < self.replicas {
-            (self.replicas, self.is_renamed) = (other.replicas, other.is_renamed);
+        if (other.replicas, other.is_renamed) < (self.replicas, self.is_renamed) {
+            self.replicas = other.replicas;
+            self.is_renamed = other.is_renamed;
         }
     }
 }

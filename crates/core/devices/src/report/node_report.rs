@@ -3,6 +3,7 @@
 //! The plugin computes it from its device set and sends it to the programs on its node that ask.
 //! So a label is the same for the plugin and for a program that read the report.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -54,7 +55,7 @@ pub struct ReportedResource {
     pub name: ResourceName,
     /// The replicas of each device.
     pub replicas: NonZeroU32,
-    /// The devices. One may also belong to another resource.
+    /// The devices.
     pub devices: Vec<ReportedDevice>,
 }
 
@@ -158,6 +159,39 @@ impl NodeReport {
                 .map(|cordon| printable(&cordon.to_string()).into_owned())
                 .collect(),
         }
+    }
+
+    /// What several daemons report of one node. Each device is listed once, although a device that
+    /// changes its driver model is removed from one daemon's list and added to another's at
+    /// different times. An entry of a device that the host has counts before one of a device that it
+    /// no longer has; of equal entries, that of the first resource by name counts.
+    #[must_use]
+    pub fn merged(reports: impl IntoIterator<Item = NodeReport>) -> NodeReport {
+        let mut merged = NodeReport::default();
+        for report in reports {
+            merged.host = report.host;
+            merged.resources.extend(report.resources);
+            for cordon in report.unmatched_cordons {
+                if !merged.unmatched_cordons.contains(&cordon) {
+                    merged.unmatched_cordons.push(cordon);
+                }
+            }
+        }
+        let mut best: HashMap<PnpId, (bool, ResourceName)> = HashMap::new();
+        for resource in &merged.resources {
+            for device in &resource.devices {
+                let entry = (!device.is_present(), resource.name.clone());
+                let known = best.entry(device.id.clone()).or_insert_with(|| entry.clone());
+                if entry < *known {
+                    *known = entry;
+                }
+            }
+        }
+        for resource in &mut merged.resources {
+            let name = &resource.name;
+            resource.devices.retain(|device| best[&device.id].1 == *name);
+        }
+        merged
     }
 
     /// The devices of all resources.

@@ -6,7 +6,7 @@ use crate::text::file_values::named_value;
 use crate::{Adapter, Attribute, Vendor};
 
 /// What a device is, whatever its driver model: a GPU in MCDM mode, without a display, is a GPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, VariantNames)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum DeviceKind {
     /// A GPU.

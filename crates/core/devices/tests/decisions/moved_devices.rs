@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use devices::report::{DeviceEvent, DeviceResources, NodeReport};
+use devices::report::{
+    DeviceEvent, DeviceResources, NodeReport, device_events, devices_healthy, labels,
+};
 use devices::{
     Adapter, Attribute, Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, ResourceRule, Vendor,
 };
@@ -81,16 +83,78 @@ fn two_daemons_that_notice_a_change_one_after_the_other_move_a_device_once() {
     let not_running = NodeReport::default();
     for meanwhile in [[&after[0], &before[1]], [&before[0], &after[1]]] {
         let mut resources = DeviceResources::default();
-        let mut both = |[display, compute]: [&NodeReport; 2]| {
-            let mut node = display.clone();
-            node.resources.extend(compute.resources.clone());
-            moves(&mut resources, &node)
+        let mut both = |daemons: [&NodeReport; 2]| {
+            moves(&mut resources, &NodeReport::merged(daemons.map(NodeReport::clone)))
         };
         assert_eq!(both(before.each_ref()), [""; 0]);
-        assert_eq!(both(meanwhile), [""; 0]);
-        assert_eq!(both(after.each_ref()), [TO_COMPUTE]);
+        let moved = [both(meanwhile), both(after.each_ref())].concat();
+        assert_eq!(moved, [TO_COMPUTE]);
         assert_eq!(both([&after[0], &not_running]), [""; 0]);
         assert_eq!(both(after.each_ref()), [""; 0]);
+    }
+}
+
+/// What one daemon with both driver models would report: labels, conditions and Events.
+#[test]
+fn two_daemons_report_what_one_would() {
+    let hosts = [
+        vec![gpu(1, NVIDIA), gpu(2, NVIDIA)],
+        vec![mcdm(1), gpu(2, NVIDIA)],
+        vec![mcdm(1), mcdm(2)],
+        vec![gpu(1, NVIDIA), mcdm(2)],
+        vec![gpu(1, NVIDIA)],
+        vec![gpu(1, NVIDIA), gpu(2, NVIDIA)],
+    ];
+    let counts = |report: &NodeReport| {
+        let mut counts = labels(report, true);
+        let healthy = devices_healthy(report);
+        counts.insert("healthy".to_owned(), healthy.message);
+        counts
+    };
+    for order in [[0, 1], [1, 0]] {
+        let models = [DriverModel::Wddm, DriverModel::Mcdm];
+        let mut one = Daemon::new(&models);
+        let mut two = models.map(|model| Daemon::new(&[model]));
+        let mut events_before = [NodeReport::default(), NodeReport::default()];
+        for (number, adapters) in hosts.iter().enumerate() {
+            let one = one.sees(adapters.clone());
+            let two = two.each_mut().map(|daemon| daemon.sees(adapters.clone()));
+            let two = NodeReport::merged(order.map(|n| two[n].clone()));
+            let expected: Vec<DeviceEvent> = device_events(&events_before[0], &one);
+            let found = device_events(&events_before[1], &two);
+            assert_eq!(counts(&two), counts(&one), "{number}");
+            assert_eq!(found.len(), expected.len(), "{number}: {found:?}");
+            events_before = [one, two];
+        }
+    }
+}
+
+#[test]
+fn a_device_counts_once_however_its_daemons_list_it() {
+    let mut wddm = Daemon::new(&[DriverModel::Wddm]);
+    let mut mcdm_daemon = Daemon::new(&[DriverModel::Mcdm]);
+    let display = wddm.sees(vec![gpu(1, NVIDIA)]);
+    let display_removed = wddm.sees(vec![mcdm(1)]);
+    let compute = mcdm_daemon.sees(vec![mcdm(1)]);
+    let compute_removed = mcdm_daemon.sees(vec![]);
+    for (first, second, expected) in [
+        (&display_removed, &compute, "directx.microsoft.com/compute true"),
+        (&display, &compute_removed, "directx.microsoft.com/display true"),
+        // Both have it for a moment.
+        (&display, &compute, "directx.microsoft.com/compute true"),
+        (&display_removed, &compute_removed, "directx.microsoft.com/compute false"),
+    ] {
+        for reports in [[first, second], [second, first]] {
+            let merged = NodeReport::merged(reports.map(NodeReport::clone));
+            let entries = merged.resources.iter().flat_map(|resource| {
+                resource
+                    .devices
+                    .iter()
+                    .map(move |d| format!("{} {}", resource.name, d.is_healthy()))
+            });
+            assert_eq!(entries.collect::<Vec<_>>(), [expected]);
+            assert_eq!(merged.resources.len(), 2, "a resource without devices stays");
+        }
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
-use daemon::answering_daemons::NodeListing;
+use daemon::answering_daemons::{NodeListing, SilenceReason, SilentDaemon};
 use daemon::logging::test_log::Log;
 use devices::report::NodeReport;
 use devices::{
-    Attribute, CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, HostSnapshot, License, Moment,
+    Attribute, CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, DriverModel, HostSnapshot,
+    License, Moment,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +37,12 @@ fn listed(host: &HostSnapshot) -> NodeListing {
 
 fn known(listing: NodeListing) -> NodeState {
     NodeState::Known(Box::new(listing))
+}
+
+/// A plugin that does not answer.
+fn not_reported() -> NodeState {
+    let name = "the plugin at x".to_owned();
+    NodeState::NotReported(SilentDaemon { name, reason: SilenceReason::Busy })
 }
 
 /// Two GPUs.
@@ -570,7 +577,7 @@ async fn nothing_is_applied_before_the_first_report_and_an_outage_is_one_event()
         assert_eq!(is_healthy(&server), both("True", "AllHealthy"));
         let labels = server.node()["metadata"]["labels"].clone();
         let _ = requests(&server);
-        for state in [NodeState::NotServed, NodeState::Busy("x".into())] {
+        for state in [NodeState::NotServed, not_reported()] {
             states.send(state).unwrap();
             sleep(MINUTE / 3).await;
         }
@@ -579,6 +586,79 @@ async fn nothing_is_applied_before_the_first_report_and_an_outage_is_one_event()
         assert_eq!(is_healthy(&server), both("Unknown", "PluginNotResponding"));
         assert_eq!(server.node()["metadata"]["labels"], labels);
         assert_eq!(events(&server), ["DirectXPluginNotResponding"]);
+    })
+    .await;
+}
+
+/// After a restart of the node, both daemons and this program start at the same time.
+#[tokio::test(start_paused = true)]
+async fn labels_ready_and_taint_wait_for_the_second_daemon_and_the_health_does_not() {
+    let taint = json!({"key": TAINT, "effect": "NoSchedule"});
+    let labels = json!({"directx.microsoft.com/count": "9"});
+    let node = json!({"metadata": {"labels": labels}, "spec": {"taints": [taint]}});
+    for (is_announced, is_back) in [(true, true), (true, false), (false, false)] {
+        let server = TestServer::new(node.clone());
+        set_allocatable(&server, "2");
+        let has_taint = || server.node()["spec"]["taints"] != json!([]);
+        let count = || server.node()["metadata"]["labels"]["directx.microsoft.com/count"].clone();
+        let mut one = listed(&host());
+        one.free_models = vec![DriverModel::Mcdm];
+        if is_announced {
+            let name = "the plugin for the driver model mcdm".to_owned();
+            one.silent = vec![SilentDaemon { name, reason: SilenceReason::NotRunning }];
+        }
+        report(&server, async |states| {
+            states.send(known(one)).unwrap();
+            sleep(MINUTE - Duration::from_secs(1)).await;
+            assert_eq!((count(), has_taint()), ("9".into(), true));
+            assert_eq!(is_healthy(&server), both("True", "AllHealthy"));
+            assert_eq!(is_ready(&server), both("", ""));
+            if is_back {
+                states.send(healthy()).unwrap();
+                sleep(Duration::from_secs(20)).await;
+                assert_eq!(is_ready(&server), both("True", "DevicesReady"));
+            } else {
+                sleep(Duration::from_secs(20)).await;
+            }
+            assert_eq!(count(), "2");
+            assert_eq!(
+                has_taint(),
+                is_announced && !is_back,
+                "it waits for a daemon that is announced"
+            );
+            if is_announced && !is_back {
+                assert_eq!(is_ready(&server), both("False", "PluginNotRunning"));
+                let events = events(&server);
+                assert!(events.contains(&"DirectXPluginNotRunning".to_owned()), "{events:?}");
+            }
+        })
+        .await;
+    }
+}
+
+/// A GPU that fails is reported, although another daemon hangs.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_hangs_does_not_hide_a_device_of_another_one() {
+    let server = TestServer::new(json!({}));
+    set_allocatable(&server, "2");
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(2 * MINUTE).await;
+        let NodeState::Known(mut listing) = unhealthy() else { unreachable!() };
+        let name = "the plugin at /x/mcdm-1.sock".to_owned();
+        listing.silent = vec![SilentDaemon { name, reason: SilenceReason::Busy }];
+        states.send(known(*listing)).unwrap();
+        sleep(MINUTE / 2).await;
+        assert_eq!(is_healthy(&server), both("False", "UnhealthyDevices"));
+        assert_eq!(is_ready(&server), both("True", "DevicesReady"));
+        assert_eq!(events(&server), ["DirectXDeviceUnhealthy"]);
+        sleep(MINUTE).await;
+        assert_eq!(is_healthy(&server), both("False", "UnhealthyDevices"));
+        assert_eq!(is_ready(&server), both("False", "PluginNotResponding"));
+        assert_eq!(events(&server), ["DirectXPluginNotResponding"]);
+        states.send(healthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("True", "DevicesReady"));
     })
     .await;
 }
