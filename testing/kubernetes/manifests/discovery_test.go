@@ -61,6 +61,11 @@ func TestFeatureDiscovery(t *testing.T) {
 	}
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
+	} else if !checksNoPolicy(without) {
+		t.Error("the program warns of a policy that was left out")
+	}
+	if checksNoPolicy(manifest) || checksNoPolicy(chart) {
+		t.Error("the program does not check the policy")
 	}
 	for values, expected := range map[string][2]string{
 		enabled:                                {"--listen=127.0.0.1:9401", "health"},
@@ -206,6 +211,11 @@ func mustBeRestricted(t *testing.T, found objects) {
 	}
 }
 
+// checksNoPolicy reports whether the feature discovery does not check that a policy restricts its account.
+func checksNoPolicy(found objects) bool {
+	return slices.Contains(discoveryOf(found).Spec.Template.Spec.Containers[0].Args, "--no-policy-check")
+}
+
 // mustOnlyAskThePlugin fails unless the feature discovery gets nothing but its own options, the name
 // of its node, the API server, and on Linux the folder with the plugin's sockets. The devices, the
 // configuration and its variables are those of the plugin.
@@ -231,7 +241,7 @@ func mustOnlyAskThePlugin(t *testing.T, daemonSet *appsv1.DaemonSet) {
 	arguments := []string{}
 	for _, word := range container.Args {
 		option, _, _ := strings.Cut(word, "=")
-		if !slices.Contains([]string{"--log-format", "--log-level", "--gfd-labels", "--startup-taint", "--listen"}, option) {
+		if !slices.Contains([]string{"--log-format", "--log-level", "--gfd-labels", "--startup-taint", "--listen", "--no-policy-check"}, option) {
 			t.Errorf("%s has the argument %s", daemonSet.Name, word)
 		}
 		// As the kubelet does.
