@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -24,6 +25,11 @@ func applyManifest(path string) error {
 	if err != nil {
 		return err
 	}
+	return apply(text)
+}
+
+// apply does the same for the text of a manifest.
+func apply(text []byte) error {
 	groups, err := restmapper.GetAPIGroupResources(api.Discovery())
 	if err != nil {
 		return err
@@ -56,8 +62,8 @@ func applyManifest(path string) error {
 		}
 		resource := client.Resource(mapping.Resource)
 		options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
-		if namespace := object.GetNamespace(); namespace != "" {
-			_, err = resource.Namespace(namespace).Create(context.Background(), object, options)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			_, err = resource.Namespace(object.GetNamespace()).Create(context.Background(), object, options)
 		} else {
 			_, err = resource.Create(context.Background(), object, options)
 		}

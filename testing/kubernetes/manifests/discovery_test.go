@@ -61,6 +61,11 @@ func TestFeatureDiscovery(t *testing.T) {
 	}
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
+	} else if !checksNoPolicy(without) {
+		t.Error("the program warns of a policy that was left out")
+	}
+	if checksNoPolicy(manifest) || checksNoPolicy(chart) {
+		t.Error("the program does not check the policy")
 	}
 	for values, expected := range map[string][2]string{
 		enabled:                                {"--listen=127.0.0.1:9401", "health"},
@@ -129,8 +134,12 @@ func TestCleanup(t *testing.T) {
 			}
 			policy, binding := account.policies[1], account.bindings[1]
 			mustEqual(t, "bound policy", binding.Spec.PolicyName, policy.Name)
-			mustEqual(t, "restricted account", policy.Spec.MatchConditions[0].Expression,
-				"request.userInfo.username == 'system:serviceaccount:"+releaseNamespace+":"+pod.ServiceAccountName+"'")
+			if !isFor(t, policy, "system:serviceaccount:"+releaseNamespace+":"+pod.ServiceAccountName) {
+				t.Error("the policy does not restrict the account")
+			}
+			if isFor(t, account.policies[0], "system:serviceaccount:"+releaseNamespace+":"+pod.ServiceAccountName) {
+				t.Error("the policy of the feature discovery restricts the account of the clean-up")
+			}
 			// Helm deletes the hooks in the order of their weights, so an account never remains without its policy.
 			mustEqual(t, "weights", role.Annotations["helm.sh/hook-weight"]+policy.Annotations["helm.sh/hook-weight"]+hook.Annotations["helm.sh/hook-weight"], "12")
 			for _, annotations := range []map[string]string{hook.Annotations, role.Annotations, account.accounts[1].Annotations, policy.Annotations, binding.Annotations} {
@@ -181,24 +190,30 @@ func mustBeRestricted(t *testing.T, found objects) {
 			t.Errorf("a role is bound to %v", subject)
 		}
 	}
-	if len(account.subjects) != 2 || len(account.clusterRoles) != 1 || len(account.roles) != 1 {
+	if len(account.subjects) != 1 || len(account.clusterRoles) != 1 || len(account.roles) != 0 {
 		t.Fatalf("the account has other roles: %+v", account)
 	}
 	if rules := account.clusterRoles[0].Rules; !reflect.DeepEqual(rules, []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"get", "create", "patch"}},
 	}) {
 		t.Errorf("the account has the rights %+v", rules)
 	}
-	mustEqual(t, "namespace of Events", account.roles[0].Namespace, "default")
 	if len(account.policies) != 1 || len(account.bindings) != 1 {
 		t.Fatalf("the account has %d policies, expected 1", len(account.policies))
 	}
 	for i, policy := range account.policies {
 		mustEqual(t, "bound policy", account.bindings[i].Spec.PolicyName, policy.Name)
-		mustEqual(t, "restricted account", policy.Spec.MatchConditions[0].Expression,
-			"request.userInfo.username == 'system:serviceaccount:"+namespace+":"+name+"'")
+		if !isFor(t, policy, "system:serviceaccount:"+namespace+":"+name) {
+			t.Error("the policy does not restrict the account")
+		}
 	}
+}
+
+// checksNoPolicy reports whether the feature discovery does not check that a policy restricts its account.
+func checksNoPolicy(found objects) bool {
+	return slices.Contains(discoveryOf(found).Spec.Template.Spec.Containers[0].Args, "--no-policy-check")
 }
 
 // mustOnlyAskThePlugin fails unless the feature discovery gets nothing but its own options, the name
@@ -226,7 +241,7 @@ func mustOnlyAskThePlugin(t *testing.T, daemonSet *appsv1.DaemonSet) {
 	arguments := []string{}
 	for _, word := range container.Args {
 		option, _, _ := strings.Cut(word, "=")
-		if !slices.Contains([]string{"--log-format", "--log-level", "--gfd-labels", "--startup-taint", "--listen"}, option) {
+		if !slices.Contains([]string{"--log-format", "--log-level", "--gfd-labels", "--startup-taint", "--listen", "--no-policy-check"}, option) {
 			t.Errorf("%s has the argument %s", daemonSet.Name, word)
 		}
 		// As the kubelet does.

@@ -1,6 +1,8 @@
 package manifests
 
 import (
+	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -8,6 +10,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
+
+// TestMissingPluginsAreCounted checks that the alert for missing plugins knows the DaemonSets of the plugin by their names, and
+// no other one.
+func TestMissingPluginsAreCounted(t *testing.T) {
+	names := regexp.MustCompile(`desired_number_scheduled\{daemonset=~"(.*?)",daemonset!~"(.*?)"\}`)
+	const everything = "metrics: {enabled: true}\nprometheusRule: {enabled: true}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}\n"
+	const pools = "pools: [{name: a, nodeSelector: {pool: a}}, {name: nvidia-a100-80gb-a-long-name, nodeSelector: {pool: b}}]\n"
+	for _, values := range []string{
+		"", pools, "fullnameOverride: gpu", "fullnameOverride: gpu\n" + pools,
+		pools + "nameOverride: a-name-that-is-long-itself", pools + "fullnameOverride: windows-directx-device-plugin",
+	} {
+		found := mustRender(t, everything+values)
+		text, err := json.Marshal(found.custom[0].Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matchers := names.FindStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`))
+		if matchers == nil {
+			t.Fatalf("no rule finds DaemonSets by their names: %s", text)
+		}
+		is, isNot := regexp.MustCompile("^(?:"+matchers[1]+")$"), regexp.MustCompile("^(?:"+matchers[2]+")$")
+		for _, daemonSet := range found.daemonSets {
+			if counts := is.MatchString(daemonSet.Name) && !isNot.MatchString(daemonSet.Name); counts != isPlugin(daemonSet) {
+				t.Errorf("with %q, the alert counts the pods of %s: %t", values, daemonSet.Name, counts)
+			}
+		}
+	}
+}
 
 // TestFallbackPool checks with the scheduler's own code that each node belongs to one pool.
 func TestFallbackPool(t *testing.T) {

@@ -126,8 +126,64 @@ func TestAlerts(t *testing.T) {
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},
-			18 * time.Minute, "The device plugin on n:9400 does not respond"},
-		{"no plugin", "DirectXPluginMissing", nil, 18 * time.Minute, "The device plugin runs on no node"},
+			18 * time.Minute, without + "n:9400"},
+		{"a node that leaves", "DirectXPluginMissing", []string{plugin("n", 5), target("n", 5), plugin("m", 40), target("m", 40)}, 30 * time.Minute, ""},
+		{"the last node leaves", "DirectXPluginMissing", []string{plugin("n", 30), target("n", 30), node("a", 200)}, 60 * time.Minute, ""},
+		{"the last node leaves, with kube-state-metrics", "DirectXPluginMissing", []string{
+			plugin("n", 30), target("n", 30), desired("directx-device-plugin", "1x29 0x40")}, 60 * time.Minute, ""},
+		{"no node for the plugin", "DirectXPluginMissing", []string{node("a", 60)}, 30 * time.Minute, ""},
+		{"no node for the plugin, with kube-state-metrics", "DirectXPluginMissing", []string{
+			desired("directx-device-plugin", "0x60"), desired("windows-exporter", "3x60")}, 30 * time.Minute, ""},
+		{"a target that remains after its node", "DirectXPluginMissing", []string{plugin("n", 5), `up{job="static",instance="n:9400"} 1x4 0x2000`},
+			30 * time.Hour, ""},
+		{"a plugin without kube-state-metrics", "DirectXPluginMissing", []string{plugin("n", 5), `up{job="p",instance="n:9400"} 1x4 0x40`, plugin("m", 40), target("m", 40)},
+			30 * time.Minute, without + "n:9400"},
+		{"a plugin that never had metrics", "DirectXPluginMissing", []string{
+			plugin("n", 40), target("n", 40), `up{job="p",instance="m:9400"} 0x40`, desired("directx-device-plugin", "2x40")},
+			30 * time.Minute, without + "1 of its nodes"},
+		{"a plugin that never had metrics and one that does not respond", "DirectXPluginMissing", []string{
+			plugin("n", 5), `up{job="p",instance="n:9400"} 1x4 0x40`, desired("directx-device-plugin", "2x40")},
+			30 * time.Minute, without + "1 of its nodes; " + without + "n:9400"},
+		{"no plugin has metrics", "DirectXPluginMissing", []string{
+			desired("team-gpus-directx-device-plugin-a", "2x40"), desired("gpus-directx-device-plugin-linux", "1x40")},
+			30 * time.Minute, without + "3 of its nodes"},
+		{"the other DaemonSets of the chart", "DirectXPluginMissing", []string{
+			plugin("n", 40), target("n", 40), desired("directx-device-plugin", "1x40"), desired("directx-device-plugin-discovery", "1x40"),
+			desired("directx-device-plugin-discovery-linux", "1x40"), desired("directx-device-plugin-visible-a", "1x40"),
+			desired("directx-device-plugin-dis-a-very-long-name-of-a-pool", "1x40"), desired("directx-feature-discovery", "1x40"), desired("directx-visible", "1x40")},
+			30 * time.Minute, ""},
+		{"two plugins on a node", "DirectXPluginMissing", []string{
+			plugin("n", 40), target("n", 40), `directx_device_plugin_build_info{job="other",instance="n:9400"} 1x40`, desired("directx-device-plugin", "2x40")},
+			30 * time.Minute, without + "1 of its nodes"},
+		{"nodes that join one after the other, each without metrics for four minutes", "DirectXPluginMissing", []string{
+			plugin("n", 60), target("n", 60), `directx_device_plugin_build_info{job="p",instance="m:9400"} _x14 1x46`, `directx_device_plugin_build_info{job="p",instance="l:9400"} _x17 1x43`,
+			`directx_device_plugin_build_info{job="p",instance="k:9400"} _x20 1x40`, `directx_device_plugin_build_info{job="p",instance="j:9400"} _x23 1x37`,
+			desired("directx-device-plugin", "1x9 2x2 3x2 4x2 5x40")},
+			22 * time.Minute, ""},
+		{"a plugin that is uninstalled", "DirectXPluginMissing", []string{
+			plugin("n", 20), target("n", 20), desired("windows-exporter", "3x60"), `kube_daemonset_status_desired_number_scheduled{namespace="gpu",daemonset="directx-device-plugin"} 1x19 stale`},
+			30 * time.Minute, ""},
+		{"two instances of kube-state-metrics", "DirectXPluginMissing", []string{plugin("n", 60), target("n", 60),
+			`kube_daemonset_status_desired_number_scheduled{namespace="gpu",daemonset="directx-device-plugin",instance="a"} 1x60`,
+			`kube_daemonset_status_desired_number_scheduled{namespace="gpu",daemonset="directx-device-plugin",instance="b"} 1x60`},
+			30 * time.Minute, ""},
+		{"two namespaces", "DirectXPluginMissing", []string{plugin("n", 60), target("n", 60),
+			`kube_daemonset_status_desired_number_scheduled{namespace="gpu",daemonset="directx-device-plugin"} 1x40`,
+			`kube_daemonset_status_desired_number_scheduled{namespace="other",daemonset="directx-device-plugin"} 1x40`},
+			30 * time.Minute, without + "1 of its nodes"},
+		{"two clusters, and one has no metrics", "DirectXPluginMissing", []string{
+			in("a", plugin("n", 40)), in("a", target("n", 40)), in("a", desired("directx-device-plugin", "1x40")), in("b", desired("directx-device-plugin", "2x40"))},
+			30 * time.Minute, without + "2 of its nodes in b"},
+		{"two clusters, and one has no nodes", "DirectXPluginMissing", []string{
+			in("a", plugin("n", 40)), in("a", target("n", 40)), in("a", desired("directx-device-plugin", "1x40")), in("b", desired("directx-device-plugin", "0x40"))},
+			30 * time.Minute, ""},
+		{"two clusters with the same addresses", "DirectXPluginMissing", []string{
+			in("a", plugin("n", 40)), in("a", target("n", 40)), in("b", plugin("n", 5)), in("b", `up{job="p",instance="n:9400"} 1x4 0x40`)},
+			30 * time.Minute, without + "n:9400 in b"},
+		{"another job for the same address", "DirectXPluginMissing", []string{plugin("n", 40), target("n", 40), `up{job="other",instance="n:9400"} 0x40`},
+			30 * time.Minute, ""},
+		{"another program of another cluster at the same address", "DirectXPluginMissing", []string{
+			in("a", plugin("n", 40)), in("a", target("n", 40)), in("b", `up{job="p",instance="n:9400"} 0x40`)}, 30 * time.Minute, ""},
 	} {
 		t.Run(example.name, func(t *testing.T) {
 			rules := groups.Groups[0].Rules
@@ -166,6 +222,33 @@ func TestReasonOfDevicesOutOfService(t *testing.T) {
 	}
 }
 
+// without is how the summary of DirectXPluginMissing begins.
+const without = "Prometheus has no metrics of the device plugin on "
+
+// plugin and target are the time series of a plugin that responds for some minutes, and then is no target any more.
+func plugin(host string, minutes int) string {
+	return fmt.Sprintf(`directx_device_plugin_build_info{job="p",instance="%s:9400"} 1x%d stale`, host, minutes-1)
+}
+
+func target(host string, minutes int) string {
+	return fmt.Sprintf(`up{job="p",instance="%s:9400"} 1x%d stale`, host, minutes-1)
+}
+
+// node is the time series of a node that is no GPU node.
+func node(host string, minutes int) string {
+	return fmt.Sprintf(`up{job="node",instance="%s:9100"} 1x%d`, host, minutes)
+}
+
+// desired is the time series of kube-state-metrics for a DaemonSet.
+func desired(daemonSet, values string) string {
+	return fmt.Sprintf(`kube_daemonset_status_desired_number_scheduled{namespace="gpu",daemonset="%s"} %s`, daemonSet, values)
+}
+
+// in is a time series with the label of a cluster.
+func in(cluster, series string) string {
+	return strings.Replace(series, "{", `{cluster="`+cluster+`",`, 1)
+}
+
 // driver is the time series of a device with this driver version and these labels.
 func driver(version string, more ...string) string {
 	return fmt.Sprintf(`directx_device_info{%s}`, strings.Join(append([]string{firstDevice, `driver_version="` + version + `"`}, more...), ","))
@@ -193,7 +276,8 @@ func firing(t *testing.T, rule rulefmt.RuleNode, data storage.Queryable, at time
 	minutes := int(time.Duration(rule.For).Minutes())
 	expr := rule.Expr.Value
 	if minutes > 0 {
-		expr = fmt.Sprintf("count_over_time((%s)[%dm:1m]) > %d", expr, minutes, minutes)
+		// The value of an alert is that of its expression.
+		expr = fmt.Sprintf("(%[1]s) and count_over_time((%[1]s)[%[2]dm:1m]) > %[2]d", expr, minutes)
 	}
 	found, err := query(t.Context(), expr, at)
 	if err != nil {
@@ -201,7 +285,7 @@ func firing(t *testing.T, rule rulefmt.RuleNode, data storage.Queryable, at time
 	}
 	summaries := []string{}
 	for _, sample := range found {
-		text := "{{ $labels := .Labels }}" + rule.Annotations["summary"]
+		text := "{{ $labels := .Labels }}{{ $value := .Value }}" + rule.Annotations["summary"]
 		summary, err := template.NewTemplateExpander(t.Context(), text, rule.Alert.Value, template.AlertTemplateData(sample.Metric.Map(), nil, "", sample),
 			model.TimeFromUnix(at.Unix()), template.QueryFunc(query), &url.URL{}, nil).Expand()
 		if err != nil {

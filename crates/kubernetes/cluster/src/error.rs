@@ -50,6 +50,14 @@ impl ClusterError {
         matches!(self, ClusterError::Refused(_, status) if status.message.contains("AdmissionPolicy"))
     }
 
+    /// Whether an admission policy or an admission webhook refuses the request. RBAC decides before
+    /// them.
+    #[must_use]
+    pub fn is_of_admission(&self) -> bool {
+        let is_of_webhook = matches!(self, ClusterError::Refused(_, status) if status.message.contains("admission webhook"));
+        is_of_webhook || self.is_of_policy()
+    }
+
     /// When to ask again, if the server says so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -175,6 +175,15 @@ impl Client {
         self.answer("remove the taint of the node", request).await
     }
 
+    /// Succeeds if the server would let this program set this label of the node. Nothing is changed.
+    pub async fn try_label(&self, label: &str) -> Result<(), ClusterError> {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label: ""}}}));
+        let params = PatchParams { dry_run: true, force: false, ..self.apply() };
+        let nodes = self.nodes();
+        let request = nodes.patch(&self.node, &params, &patch);
+        self.answer("try to set a label of the node", request).await.map(drop)
+    }
+
     /// The parameters of server-side apply: what this program applies belongs to it.
     pub(crate) fn apply(&self) -> PatchParams {
         PatchParams::apply(self.program).force()

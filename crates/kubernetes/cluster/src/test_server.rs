@@ -253,6 +253,9 @@ impl State {
             if !patch(&mut changed, body, query.contains("force=true")) {
                 return status(422, "the server rejected our request");
             }
+            if query.contains("dryRun=All") {
+                return (200, changed);
+            }
             self.change(name, |node| *node = changed);
         }
         (200, self.nodes[name].clone())

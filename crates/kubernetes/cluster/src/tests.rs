@@ -41,6 +41,27 @@ async fn labels_are_applied_with_the_name_of_their_manager() {
 }
 
 #[tokio::test]
+async fn a_label_is_tried_without_a_change() {
+    let server = TestServer::new(json!({}));
+    let before = server.node();
+    server.client().try_label("a/b").await.unwrap();
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(request.name, "PATCH /api/v1/nodes/node-1");
+    assert_eq!(request.query, "&dryRun=All&fieldManager=directx-feature-discovery");
+    assert_eq!(request.body, json!({"metadata": {"labels": {"a/b": ""}}}));
+    assert_eq!(server.node(), before);
+    for (code, reason, is_of_admission) in [
+        (422, "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no", true),
+        (400, "admission webhook \"a\" does not support dry run", true),
+        (403, "User \"a\" cannot patch resource \"nodes\"", false),
+    ] {
+        server.refuse(code, reason, "");
+        let error = server.client().try_label("a/b").await.unwrap_err();
+        assert_eq!(error.is_of_admission(), is_of_admission, "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_has_the_servers_reason_and_a_hint() {
     for (code, hint) in [(401, "expired"), (403, "roles"), (404, "--node-name")] {
         let server = TestServer::new(json!({}));

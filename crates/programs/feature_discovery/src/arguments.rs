@@ -51,6 +51,9 @@ pub(crate) struct CommandLine {
     /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
     #[arg(long)]
     pub(crate) gfd_labels: bool,
+    /// Do not warn if no admission policy restricts the account of the pod
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) no_policy_check: bool,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
     /// An option of the plugin

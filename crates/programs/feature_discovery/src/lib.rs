@@ -10,6 +10,7 @@ mod known_node;
 mod license_wait;
 mod monitoring;
 mod plugin_history;
+mod policy_check;
 mod reconcile;
 mod reporter;
 mod taint_wait;
@@ -64,6 +65,8 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
             gfd_labels: line.gfd_labels,
             startup_taint: line.startup_taint.clone(),
             plugin: Some(directory.clone()),
+            // The policy is for the account of the pod.
+            check_policy: !line.no_policy_check && line.kubeconfig.is_none(),
         },
     );
     tracing::info!(version = devices::VERSION, directory = %directory.display(), "starting");

@@ -24,6 +24,7 @@ use crate::known_node::KnownNode;
 use crate::license_wait::LicenseWait;
 use crate::monitoring::{Purpose, Requests};
 use crate::plugin_history::PluginHistory;
+use crate::policy_check::{self, PolicyCheck};
 use crate::reconcile::{Attempt, Attempts, Change, delay, growing, has_condition, reconcile};
 use crate::taint_wait::TaintWait;
 
@@ -46,6 +47,8 @@ pub struct Settings {
     /// The directory of the plugin on this node, which gets the devices that the node's annotation
     /// takes out of service.
     pub plugin: Option<PathBuf>,
+    /// Whether to warn if no admission policy restricts the account.
+    pub check_policy: bool,
 }
 
 /// Keeps one node object up to date.
@@ -65,6 +68,8 @@ pub(crate) struct Reporter {
     attempts: Attempts,
     /// Whether the cordoned devices are to be handed to the plugin.
     are_cordons_due: bool,
+    /// Until it is known whether a policy restricts the account.
+    policy_check: Option<PolicyCheck>,
     writes: FuturesUnordered<BoxFuture<'static, Written>>,
 }
 
@@ -72,12 +77,15 @@ pub(crate) struct Reporter {
 enum Written {
     Change(Change, Box<Result<Node, ClusterError>>),
     Event(Event, Result<(), ClusterError>),
+    /// The label that no program sets, and that was only tried.
+    Tried(Result<(), ClusterError>),
 }
 
 impl Reporter {
     /// Keeps the node object of `client` up to date.
     pub(crate) fn new(client: Client, settings: Settings) -> Reporter {
         Reporter {
+            policy_check: settings.check_policy.then(PolicyCheck::new),
             client,
             settings,
             requests: Requests::new(),
@@ -161,8 +169,9 @@ impl Reporter {
         let cordons = self.write_cordons(&node, now);
         let event = self.report_next_event(&node, now);
         self.set_problem(&due.failing);
+        let policy = self.check_policy(now);
         let deadlines = [due.next, event, cordons, self.plugin.deadline(now), self.node.deadline()];
-        let waits = [self.taint_wait.deadline(), self.license_wait.deadline(now)];
+        let waits = [self.taint_wait.deadline(), self.license_wait.deadline(now), policy];
         deadlines.into_iter().chain(waits).flatten().min()
     }
 
@@ -253,8 +262,26 @@ impl Reporter {
         None
     }
 
+    /// Starts to find out whether a policy restricts the account, or returns when to do that.
+    fn check_policy(&mut self, now: Instant) -> Option<Instant> {
+        let check = self.policy_check.as_mut()?;
+        let due = check.due(now)?;
+        if due > now {
+            return Some(due);
+        }
+        check.started();
+        let client = self.client.clone();
+        self.writes.push(Box::pin(async move {
+            Written::Tried(client.try_label(policy_check::LABEL).await)
+        }));
+        None
+    }
+
     fn written(&mut self, written: Written, now: Instant) {
         match written {
+            Written::Tried(answer) => {
+                self.policy_check.take_if(|check| check.is_last(&answer, now));
+            }
             Written::Change(change, result) => {
                 let purpose = change.purpose();
                 self.attempts.of_mut(purpose).is_running = false;

@@ -82,9 +82,20 @@ directx-device-plugin/pool: {{ . | quote }}
 {{- merge (include "directx-device-plugin.selectorLabels" . | fromYaml) (.root.Values.podLabels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
-{{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
+{{/* The service account of the feature discovery. */}}
 {{- define "directx-device-plugin.accountName" -}}
 {{- .Values.serviceAccount.name | default (include "directx-device-plugin.discoveryName" .) -}}
+{{- end -}}
+
+{{/* The expression of a policy for the account with this name. Tools that change the rendered objects, such as kustomize, do not
+change names in expressions, so the account may be in any namespace. Its name may have a prefix and a suffix if it contains
+`directx`; a name such as `gpu` would also match the accounts of other programs. */}}
+{{- define "directx-device-plugin.isAccount" -}}
+{{- $name := replace "." "[.]" . -}}
+{{- if contains "directx" . -}}
+{{- $name = printf "[^:]*%s[^:]*" $name -}}
+{{- end -}}
+request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- end -}}
 
 {{- define "directx-device-plugin.visibleName" -}}
@@ -164,7 +175,7 @@ directx-device-plugin/pool: {{ . | quote }}
 {{- printf "%s-discovery" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
 {{- end -}}
 
-{{/* The names of the objects that belong to no namespace, and of those in the namespace default. */}}
+{{/* The names of the objects that belong to no namespace. */}}
 {{- define "directx-device-plugin.clusterName" -}}
 {{- printf "%s.%s" (include "directx-device-plugin.discoveryName" .) (include "directx-device-plugin.namespace" .) -}}
 {{- end -}}

@@ -269,6 +269,7 @@ impl Node {
             gfd_labels: true,
             startup_taint: Some(TAINT.to_owned()),
             plugin: Some(self.files.path().to_owned()),
+            ..Settings::default()
         };
         self.states.send_replace(NodeState::NotServed);
         let states = self.states.subscribe();

@@ -15,6 +15,7 @@ use devices::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::policy_check::LABEL;
 
 const TAINT: &str = "directx.microsoft.com/not-ready";
 const WATCH: &str = "GET /api/v1/nodes";
@@ -67,9 +68,17 @@ async fn report_with(
     plugin: Option<PathBuf>,
     test: impl AsyncFnOnce(watch::Sender<NodeState>),
 ) {
-    let (send, states) = watch::channel(NodeState::NotServed);
     let startup_taint = Some(TAINT.to_owned());
     let settings = Settings { startup_taint, plugin, ..Settings::default() };
+    report_as(server, settings, test).await;
+}
+
+async fn report_as(
+    server: &TestServer,
+    settings: Settings,
+    test: impl AsyncFnOnce(watch::Sender<NodeState>),
+) {
+    let (send, states) = watch::channel(NodeState::NotServed);
     let reporter = Reporter::new(server.client(), settings);
     tokio::select! {
         never = Box::pin(reporter.run(states)) => match never {},
@@ -797,6 +806,115 @@ async fn a_policy_that_knows_only_the_first_condition_does_not_prevent_it() {
     })
     .await;
     assert!(log.text().contains("deploy/feature-discovery.yml"), "{}", log.text());
+}
+
+/// The refusals of the API server's admission, of RBAC, and of a server that restarts.
+const BY_POLICY: &str = "nodes \"node-1\" is forbidden: ValidatingAdmissionPolicy 'team-directx-feature-discovery' \
+     with binding 'team-directx-feature-discovery' denied request: directx-feature-discovery may set \
+     only its own labels";
+const BY_WEBHOOK: &str = "admission webhook \"validate.example.com\" denied the request: no";
+const BY_RBAC: &str = "nodes \"node-1\" is forbidden: User \
+     \"system:serviceaccount:kube-system:directx-feature-discovery\" cannot patch resource \"nodes\" \
+     in API group \"\" at the cluster scope";
+
+/// Runs `test` while a reporter checks the policy, and returns the log.
+async fn checked(server: &TestServer, test: impl AsyncFnOnce()) -> String {
+    let log = Log::start();
+    let settings = Settings { check_policy: true, ..Settings::default() };
+    report_as(server, settings, async |states| {
+        states.send(healthy()).unwrap();
+        test().await;
+    })
+    .await;
+    log.text()
+}
+
+/// How many labels were tried since the last call of `requests`.
+fn tries(server: &TestServer) -> usize {
+    let requests = server.requests();
+    let tried = requests.iter().filter(|request| request.body.to_string().contains(LABEL));
+    tried
+        .inspect(|request| assert!(request.query.contains("dryRun=All"), "{}", request.query))
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_no_policy_restricts_is_one_warning() {
+    let server = TestServer::new(json!({}));
+    let text = checked(&server, async || {
+        sleep(Duration::from_secs(59)).await;
+        assert_eq!(tries(&server), 0, "the policy may be created after the program");
+        sleep(60 * MINUTE).await;
+        assert_eq!(tries(&server), 1);
+    })
+    .await;
+    assert_eq!(text.matches("WARN").count(), 1, "{text}");
+    assert!(text.contains("no admission policy restricts the account of this pod"), "{text}");
+    assert!(text.contains("hint=") && text.contains("its-account"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_that_admission_restricts_is_asked_about_once() {
+    for (code, reason) in [(422, BY_POLICY), (403, BY_POLICY), (403, BY_WEBHOOK)] {
+        let server = TestServer::new(json!({}));
+        server.refuse(code, reason, LABEL);
+        let text = checked(&server, async || {
+            sleep(60 * MINUTE).await;
+            assert_eq!(tries(&server), 1, "{reason}");
+        })
+        .await;
+        assert!(!text.contains("WARN"), "{text}");
+    }
+}
+
+/// RBAC refuses before a policy is asked, and an overloaded server asks none.
+#[tokio::test(start_paused = true)]
+async fn other_refusals_say_nothing_about_the_policy() {
+    for (code, reason) in [(403, BY_RBAC), (503, "shutting down")] {
+        let server = TestServer::new(json!({}));
+        server.refuse(code, reason, LABEL);
+        let text = checked(&server, async || {
+            sleep(60 * MINUTE).await;
+            let count = tries(&server);
+            assert!((60..150).contains(&count), "{count}");
+            server.refuse(422, BY_POLICY, LABEL);
+            sleep(2 * MINUTE).await;
+            assert_eq!(tries(&server), 1);
+            sleep(60 * MINUTE).await;
+            assert_eq!(tries(&server), 0);
+        })
+        .await;
+        assert!(!text.contains("WARN"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_is_checked_when_the_server_runs() {
+    let server = TestServer::new(json!({}));
+    server.run(false);
+    let text = checked(&server, async || {
+        sleep(60 * MINUTE).await;
+        assert_eq!(tries(&server), 0);
+        server.run(true);
+        sleep(4 * MINUTE).await;
+        assert_eq!(tries(&server), 1);
+    })
+    .await;
+    assert!(text.contains("no admission policy restricts the account"), "{text}");
+}
+
+/// The policy is switched off in the chart.
+#[tokio::test(start_paused = true)]
+async fn the_policy_is_not_checked_without_the_setting() {
+    let log = Log::start();
+    let server = TestServer::new(json!({}));
+    report(&server, async |states| {
+        states.send(healthy()).unwrap();
+        sleep(60 * MINUTE).await;
+    })
+    .await;
+    assert_eq!(tries(&server), 0);
+    assert!(!log.text().contains("WARN"), "{}", log.text());
 }
 
 #[tokio::test(start_paused = true)]
