@@ -188,10 +188,11 @@ impl PluginHistory {
     /// When something changes that depends only on the time.
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         let outage = self.silence.as_ref().map(|silence| silence.since + OUTAGE);
-        let ends =
-            self.gone.values().flat_map(|gone| [gone.since + OUTAGE, gone.since + RETENTION]);
+        let is_silent = !self.silent.is_empty();
+        let unanswered = self.gone.values().filter(|_| is_silent).map(|gone| gone.since + OUTAGE);
+        let ends = self.gone.values().map(|gone| gone.since + RETENTION).chain(unanswered);
         let silent = self.silent.values().map(|since| *since + OUTAGE);
-        let first = self.first.map(|first| first + OUTAGE);
+        let first = self.waits_for(now).and(self.first).map(|first| first + OUTAGE);
         let times = ends.chain(outage).chain(silent).chain(first);
         times.filter(|time| *time > now).min()
     }
