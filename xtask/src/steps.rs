@@ -175,6 +175,12 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new("deny", "licenses, sources and advisories of dependencies", nightly::deny)
         .needs(&[CARGO_DENY])
         .when(When::Nightly),
+    Step::new(
+        "campaign",
+        "random faults of kubelets and hosts, with many seeds",
+        nightly::campaign,
+    )
+    .when(When::Nightly),
     Step::new("fuzz", "parsers of untrusted input, with libFuzzer", nightly::fuzz)
         .needs(&[CARGO_FUZZ, CPP])
         .unix("libFuzzer needs a Unix C++ compiler")
