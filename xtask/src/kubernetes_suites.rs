@@ -4,11 +4,12 @@
 //!
 //! Each package says what it tests. Go keeps what it compiles in the user's cache.
 
-use std::env::consts::OS;
+use std::env::{self, consts::OS};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::image::{self, LINUX, NO_REGISTRY, Source};
 use crate::prerequisites;
@@ -22,7 +23,7 @@ fn packages() -> &'static [&'static str] {
     match OS {
         "linux" => &["./..."],
         "windows" => &[DEVICE_MANAGER, "./metrics"],
-        _ => &["./manifests", "./metrics"],
+        _ => &["./metrics"],
     }
 }
 
@@ -57,14 +58,16 @@ pub(crate) fn check() -> Result<()> {
     workspace::build()?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").args([folder(), wine_bed()]));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
-    // The tests build these at the same time; two builds would compile the same packages.
+    // Tests of two packages build it at the same time, which would compile it twice.
     if cfg!(target_os = "linux") {
-        run(go("build").args(["./control_plane", "helm.sh/helm/v4/cmd/helm"]))?;
+        run(go("build").arg("./control_plane"))?;
         run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
     }
     let mut tests = test();
-    if !cfg!(windows) {
-        tests.env("OLDEST_HELM", prerequisites::oldest_helm()?);
+    if cfg!(target_os = "linux") {
+        tests
+            .env("PATH", path_with_helm()?)
+            .env("OLDEST_HELM", prerequisites::helm()?.join("oldest/helm"));
     }
     run(tests.args(packages()))?;
     for module_file in older() {
@@ -84,6 +87,13 @@ pub(crate) fn linux_node() -> Result<()> {
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
     // The test prints why it is skipped.
     run(test().args(["-v", "./linux_node"]).envs(variables))
+}
+
+/// `PATH` with helm in front.
+pub(crate) fn path_with_helm() -> Result<OsString> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = [prerequisites::helm()?].into_iter().chain(env::split_paths(&path));
+    env::join_paths(folders).context("cannot set PATH")
 }
 
 /// `go test`, without `go vet`, which would analyze all packages of Kubernetes first.

@@ -80,8 +80,8 @@ pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
 });
 const LINTS: Need = Need::new("rustfmt and clippy", prerequisites::for_lints);
 const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
-const OLDEST_HELM: Need = Need::new("the oldest helm", || {
-    if cfg!(windows) { Ok(()) } else { prerequisites::oldest_helm().map(drop) }
+const HELM: Need = Need::new("helm", || {
+    if cfg!(target_os = "linux") { prerequisites::helm().map(drop) } else { Ok(()) }
 });
 const CPP: Need = Need::new("a C++ compiler", || {
     if cfg!(windows) { Ok(()) } else { prerequisites::install(&[("g++", "g++")]) }
@@ -126,7 +126,7 @@ pub(crate) const STEPS: &[Step] = &[
         "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
         kubernetes_suites::check,
     )
-    .needs(&[GO, OLDEST_HELM]),
+    .needs(&[GO, HELM]),
     Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
         .needs(&[STATIC_BUILDS])
         .linux("the program is that of Linux nodes"),
@@ -163,7 +163,7 @@ pub(crate) const STEPS: &[Step] = &[
         "the commands of the workflows, with a local registry, and the files of a release",
         release_files,
     )
-    .needs(&[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
+    .needs(&[GO, HELM, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
     .linux(TOOLS),
     Step::new(
         "linux-node",
@@ -261,5 +261,6 @@ fn images() -> Result<()> {
 fn release_files() -> Result<()> {
     // The cluster needs the programs.
     workspace::build()?;
-    run(&mut ignored_tests(&["--test", "release", "--test", "workflows"]))
+    let mut tests = ignored_tests(&["--test", "release", "--test", "workflows"]);
+    run(tests.env("PATH", kubernetes_suites::path_with_helm()?))
 }

@@ -41,12 +41,6 @@ func Build(name, folder, linkerFlags string) (string, error) {
 	return path, nil
 }
 
-// Helm returns the path of helm. Go builds it if it is not in its cache.
-func Helm() (string, error) {
-	path, err := exec.Command("go", "tool", "-n", "helm").Output()
-	return strings.TrimSpace(string(path)), err
-}
-
 // target is cargo's target folder.
 func target() string {
 	switch folder := os.Getenv("CARGO_TARGET_DIR"); {
