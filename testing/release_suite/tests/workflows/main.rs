@@ -34,7 +34,8 @@ fn the_workflows_test_the_steps_that_exist_and_the_programs_that_they_build() {
     let root = workspace();
     runner.run("nightly", "nightly", &root, &[]);
     for part in jobs("linux")["test"]["strategy"]["matrix"]["include"].as_array().unwrap() {
-        runner.run("linux", "test", &root, &[("STEPS", part["steps"].as_str().unwrap())]);
+        let steps = part["steps"].as_str().unwrap().replace("${{ inputs.more }}", "kubelet-1.26");
+        runner.run("linux", "test", &root, &[("STEPS", &steps)]);
     }
 
     let windows = runner.path("windows");
@@ -143,6 +144,8 @@ fn the_workflow_runs_every_step() {
     let parts = matrix.as_array().unwrap().iter();
     let mut in_workflow: Vec<&str> =
         parts.flat_map(|part| part["steps"].as_str().unwrap().split(' ')).collect();
+    // The steps of the nightly run.
+    in_workflow.retain(|step| !["${{", "inputs.more", "}}"].contains(step));
     let mut xtask = Command::new(env!("CARGO"));
     let list = output(xtask.current_dir(workspace()).args(["xtask", "test", "--list"]));
     let mut expected: Vec<&str> =
