@@ -186,7 +186,7 @@ pub(crate) const STEPS: &[Step] = &[
         .linux(TOOLS),
     Step::new(
         "release",
-        "the commands of the workflows, with a local registry, and the files of a release",
+        "the files of a release, and what publishes them, with a local registry",
         release_files,
     )
     .needs(&[GO, HELM, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
