@@ -215,7 +215,7 @@ fn install(bed: &Bed, chart: &str, images: &str) {
     let mut go = Command::new("go");
     go.current_dir(workspace().join("testing/kubernetes"));
     go.args(["test", "-count=1", "-vet=off", "-run=TestPublishedChart", "-v", "./cluster"]);
-    go.env("SSL_CERT_FILE", bed.registry.certificate());
+    go.env("PUBLISHED_CERTIFICATE", bed.registry.certificate());
     let text = output(go.env("PUBLISHED_CHART", chart).env("PUBLISHED_IMAGES", images));
     assert!(text.contains("--- PASS: TestPublishedChart"), "{text}");
 }
