@@ -21,7 +21,7 @@ func Find(name string) (string, error) {
 	}
 	path, err := exec.LookPath(filepath.Join(target(), "debug", name))
 	if err != nil {
-		return "", fmt.Errorf("%s is not built: %w\nhint: run `cargo build`, or set %s", name, err, variable(name))
+		return "", fmt.Errorf("%s is not built: %w\nhint: run `cargo build --workspace`, or set %s", name, err, variable(name))
 	}
 	return filepath.Abs(path)
 }
