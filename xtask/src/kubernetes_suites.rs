@@ -1,14 +1,12 @@
-//! Runs the Go tests of `testing/kubernetes`: the kubelet's own device manager in three versions, a
-//! Kubernetes cluster, the API server's validation, helm, Prometheus' parsers, and the program that
-//! tests a Windows node.
-//!
-//! Each package says what it tests. Go keeps what it compiles in the user's cache.
+//! Runs the Go tests of `testing/kubernetes`: each step runs some of its packages, which say what
+//! they test. Go keeps what it compiles in the user's cache.
 
-use std::env::consts::OS;
+use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::image::{self, LINUX, NO_REGISTRY, Source};
 use crate::prerequisites;
@@ -17,31 +15,23 @@ use crate::workspace;
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
-/// The packages whose tests run on this system.
-fn packages() -> &'static [&'static str] {
-    match OS {
-        "linux" => &["./..."],
-        "windows" => &[DEVICE_MANAGER, "./metrics"],
-        _ => &["./manifests", "./metrics"],
-    }
-}
+/// The arguments of Go for the device manager of an older kubelet.
+const KUBELET_1_34: [&str; 2] = ["-modfile=v1_34.mod", "-tags=older"];
+const KUBELET_1_26: [&str; 2] = ["-modfile=v1_26.mod", "-tags=older"];
 
-/// The versions of Kubernetes whose device manager is tested in addition to the newest.
-fn older() -> &'static [&'static str] {
-    match OS {
-        "linux" | "windows" => &["-modfile=v1_34.mod", "-modfile=v1_26.mod"],
-        _ => &[],
-    }
-}
-
-/// Downloads the modules of the tests, which are large.
+/// Downloads the modules of all tests but those of the oldest kubelet. They are large.
 pub(crate) fn download_modules() -> Result<()> {
     if stdout(Command::new("go").arg("version")).is_none() {
         bail!("Go is not installed\nhint: install Go 1.26 or newer from https://go.dev/dl");
     }
-    download(go("list").args(["-deps", "-test"]).args(packages()))?;
-    for module_file in older() {
-        download(go("list").args(["-deps", "-test", module_file, "-tags=older", DEVICE_MANAGER]))?;
+    let packages: &[&str] = match env::consts::OS {
+        "linux" => &["./..."],
+        "windows" => &[DEVICE_MANAGER, "./metrics"],
+        _ => &["./metrics"],
+    };
+    download(go("list").args(["-deps", "-test"]).args(packages))?;
+    if cfg!(any(target_os = "linux", windows)) {
+        download_older(KUBELET_1_34)?;
     }
     if cfg!(target_os = "linux") {
         // The step `wine` builds it.
@@ -52,25 +42,66 @@ pub(crate) fn download_modules() -> Result<()> {
     Ok(())
 }
 
-/// Runs all tests that run on this system.
-pub(crate) fn check() -> Result<()> {
-    workspace::build()?;
+pub(crate) fn download_oldest_kubelet() -> Result<()> {
+    download_older(KUBELET_1_26)
+}
+
+fn download_older(kubelet: [&str; 2]) -> Result<()> {
+    download(go("list").args(["-deps", "-test"]).args(kubelet).arg(DEVICE_MANAGER))
+}
+
+/// The manifests and the Helm chart.
+pub(crate) fn manifests() -> Result<()> {
+    build_programs()?;
+    let mut tests = test();
+    tests
+        .env("PATH", path_with_helm()?)
+        .env("OLDEST_HELM", prerequisites::helm()?.join("oldest/helm"));
+    run(tests.arg("./manifests"))
+}
+
+/// The device manager of the newest kubelet, and of the newest one that has the same connection
+/// for several plugins.
+pub(crate) fn kubelet() -> Result<()> {
+    build_programs()?;
+    run(test().arg(DEVICE_MANAGER))?;
+    run(test().args(KUBELET_1_34).arg(DEVICE_MANAGER))
+}
+
+/// The device manager of the oldest kubelet.
+pub(crate) fn oldest_kubelet() -> Result<()> {
+    build_programs()?;
+    run(test().args(KUBELET_1_26).arg(DEVICE_MANAGER))
+}
+
+/// A cluster, and the program that tests a Windows node, with a kubelet.
+pub(crate) fn cluster() -> Result<()> {
+    build_programs()?;
+    // Tests of both packages build it; two builds at the same time would compile it twice.
+    run(go("build").arg("./control_plane"))?;
+    run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
+    let path = path_with_helm()?;
+    run(test().args(["./cluster", "./windows_node"]).env("PATH", path))
+}
+
+/// The metrics, rules and dashboards.
+pub(crate) fn metrics() -> Result<()> {
+    build_programs()?;
+    run(test().arg("./metrics"))
+}
+
+/// Builds the programs that the tests run. Go files that are not formatted are an error.
+fn build_programs() -> Result<()> {
     let unformatted = stdout(Command::new("gofmt").arg("-l").args([folder(), wine_bed()]));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
-    // The tests build these at the same time; two builds would compile the same packages.
-    if cfg!(target_os = "linux") {
-        run(go("build").args(["./control_plane", "helm.sh/helm/v4/cmd/helm"]))?;
-        run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
-    }
-    let mut tests = test();
-    if !cfg!(windows) {
-        tests.env("OLDEST_HELM", prerequisites::oldest_helm()?);
-    }
-    run(tests.args(packages()))?;
-    for module_file in older() {
-        run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
-    }
-    Ok(())
+    workspace::build()
+}
+
+/// `PATH` with helm in front.
+pub(crate) fn path_with_helm() -> Result<OsString> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = [prerequisites::helm()?].into_iter().chain(env::split_paths(&path));
+    env::join_paths(folders).context("cannot set PATH")
 }
 
 /// Runs the plugin, also from its image for Linux, on a Linux node with a container runtime.

@@ -1,6 +1,7 @@
 //! Checks whose tools are built from source, or that find more the longer they run.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,10 @@ use crate::workspace::{self, cargo};
 /// How libFuzzer runs each target: for a minute.
 const LIBFUZZER: &str =
     "-- -max_total_time=60 -timeout=60 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0";
+
+/// The seeds of the fault campaign. Each release of the kubelet has two of them.
+const CAMPAIGN_SEEDS: RangeInclusive<u32> = 1..=6;
+const CAMPAIGN_ROUNDS: &str = "200";
 
 /// Checks licenses, sources and advisories of all dependencies against `deny.toml`.
 pub(crate) fn deny() -> Result<()> {
@@ -43,6 +48,17 @@ pub(crate) fn fuzz() -> Result<()> {
         fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
         fuzz.arg(name).arg(corpus).args(seeds.filter(|folder| folder.is_dir()));
         run(fuzz.args(LIBFUZZER.split(' ')))?;
+    }
+    Ok(())
+}
+
+/// Runs the fault campaign of `device-plugin` longer than `cargo test` does.
+pub(crate) fn campaign() -> Result<()> {
+    for seed in CAMPAIGN_SEEDS {
+        let mut test = cargo();
+        test.args(["test", "--quiet", "--package", "device-plugin", "--test", "campaign"]);
+        test.env("CAMPAIGN_SEED", seed.to_string()).env("CAMPAIGN_ROUNDS", CAMPAIGN_ROUNDS);
+        run(&mut test)?;
     }
     Ok(())
 }

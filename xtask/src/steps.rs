@@ -43,6 +43,11 @@ impl Step {
         Self { skipped: if cfg!(target_os = "linux") { None } else { Some(reason) }, ..self }
     }
 
+    /// Skips the step on systems without a kubelet.
+    const fn linux_or_windows(self) -> Self {
+        if cfg!(windows) { self } else { self.linux("no kubelet runs here") }
+    }
+
     const fn needs(self, needs: &'static [Need]) -> Self {
         Self { needs, ..self }
     }
@@ -80,9 +85,9 @@ pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
 });
 const LINTS: Need = Need::new("rustfmt and clippy", prerequisites::for_lints);
 const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
-const OLDEST_HELM: Need = Need::new("the oldest helm", || {
-    if cfg!(windows) { Ok(()) } else { prerequisites::oldest_helm().map(drop) }
-});
+const OLDEST_KUBELET: Need =
+    Need::new("the modules of the oldest kubelet", kubernetes_suites::download_oldest_kubelet);
+const HELM: Need = Need::new("helm", || prerequisites::helm().map(drop));
 const CPP: Need = Need::new("a C++ compiler", || {
     if cfg!(windows) { Ok(()) } else { prerequisites::install(&[("g++", "g++")]) }
 });
@@ -122,11 +127,32 @@ pub(crate) const STEPS: &[Step] = &[
     .needs(&[CHECKERS])
     .linux("the documented commands are written for a Linux shell"),
     Step::new(
-        "kubernetes",
-        "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
-        kubernetes_suites::check,
+        "manifests",
+        "manifests and Helm chart, with helm and the API server's validation",
+        kubernetes_suites::manifests,
     )
-    .needs(&[GO, OLDEST_HELM]),
+    .needs(&[GO, HELM])
+    .linux("its helm is a program for Linux"),
+    Step::new(
+        "kubelet",
+        "the kubelet's device manager of 1.37 and 1.34",
+        kubernetes_suites::kubelet,
+    )
+    .needs(&[GO])
+    .linux_or_windows(),
+    Step::new(
+        "cluster",
+        "a Kubernetes cluster, and the program that tests a Windows node",
+        kubernetes_suites::cluster,
+    )
+    .needs(&[GO, HELM])
+    .linux("its kubelets are for Linux"),
+    Step::new(
+        "metrics",
+        "metrics, rules and dashboards, with Prometheus' parsers and engine",
+        kubernetes_suites::metrics,
+    )
+    .needs(&[GO]),
     Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
         .needs(&[STATIC_BUILDS])
         .linux("the program is that of Linux nodes"),
@@ -160,10 +186,10 @@ pub(crate) const STEPS: &[Step] = &[
         .linux(TOOLS),
     Step::new(
         "release",
-        "the commands of the workflows, with a local registry, and the files of a release",
+        "the files of a release, and what publishes them, with a local registry",
         release_files,
     )
-    .needs(&[GO, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
+    .needs(&[GO, HELM, IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS])
     .linux(TOOLS),
     Step::new(
         "linux-node",
@@ -172,9 +198,23 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .needs(&[GO, CONTAINER_RUNTIME, STATIC_BUILDS])
     .linux(TOOLS),
+    Step::new(
+        "kubelet-1.26",
+        "the device manager of the oldest kubelet",
+        kubernetes_suites::oldest_kubelet,
+    )
+    .needs(&[GO, OLDEST_KUBELET])
+    .linux_or_windows()
+    .when(When::Nightly),
     Step::new("deny", "licenses, sources and advisories of dependencies", nightly::deny)
         .needs(&[CARGO_DENY])
         .when(When::Nightly),
+    Step::new(
+        "campaign",
+        "random faults of kubelets and hosts, with many seeds",
+        nightly::campaign,
+    )
+    .when(When::Nightly),
     Step::new("fuzz", "parsers of untrusted input, with libFuzzer", nightly::fuzz)
         .needs(&[CARGO_FUZZ, CPP])
         .unix("libFuzzer needs a Unix C++ compiler")
@@ -255,5 +295,6 @@ fn images() -> Result<()> {
 fn release_files() -> Result<()> {
     // The cluster needs the programs.
     workspace::build()?;
-    run(&mut ignored_tests(&["--test", "release", "--test", "workflows"]))
+    let mut tests = ignored_tests(&["--test", "release", "--test", "workflows"]);
+    run(tests.env("PATH", kubernetes_suites::path_with_helm()?))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,9 @@ use wait4::Wait4;
 
 use crate::steps::{CRATES, Need, STEPS, Step, When, set_up};
 
-/// The steps that mostly wait. They run at the same time as the steps after them.
-const CONCURRENT: [&str; 1] = ["kubernetes"];
+/// The steps that mostly wait. They run at the same time as the steps after them, but one after
+/// another, because they compile the same packages and use the same folder of a kubelet.
+const CONCURRENT: [&str; 5] = ["manifests", "kubelet", "cluster", "metrics", "kubelet-1.26"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -51,7 +53,7 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
     let steps = chosen(options)?;
     if options.list {
         for step in steps {
-            println!("{:<10} {}", step.name, step.about);
+            println!("{:<15} {}", step.name, step.about);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,7 +67,8 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
             println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about);
             if let Some(verdict) = skip_reason(step, &missing) {
                 report.add(step, &verdict);
-            } else if CONCURRENT.contains(&step.name) && index + 1 < steps.len() {
+            } else if is_concurrent(step) && steps[index..].iter().any(|step| !is_concurrent(step))
+            {
                 let output = tempfile::tempfile().context("cannot create a temporary file")?;
                 let child_output = output.try_clone().context("cannot share a file")?;
                 concurrent.push((step, output, scope.spawn(|| perform(step, Some(child_output)))));
@@ -82,11 +85,18 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
         Ok(())
     })?;
     let Report { lines, processor, passed, failed, skipped } = report;
-    println!("\n{:>25} processor\n{lines}", "time");
+    println!("\n{:>30} processor\n{lines}", "time");
     println!("in {}, {} of processor time", clock(start.elapsed()), clock(processor));
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+fn is_concurrent(step: &Step) -> bool {
+    CONCURRENT.contains(&step.name)
+}
+
+/// Held by each step that is concurrent.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs a step whose needs are set up, without a report.
 pub(crate) fn step(name: &str) -> Result<()> {
@@ -125,7 +135,7 @@ impl Report {
         if let Verdict::Passed(times) | Verdict::Failed(times) = verdict {
             self.processor += times.processor;
         }
-        let line = format!("{word:<7} {:<10} {remark:>6}\n", step.name);
+        let line = format!("{word:<7} {:<15} {remark:>6}\n", step.name);
         print!("{line}");
         self.lines += &line;
     }
@@ -152,6 +162,7 @@ fn skip_reason(step: &Step, missing: &[&Need]) -> Option<Verdict> {
 /// Runs a step as a separate process, whose processor time the system counts. Its output goes into
 /// `output`, so that it does not mix with that of other steps.
 fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
+    let _turn = is_concurrent(step).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
     let start = Instant::now();
     // cargo removes the file for a moment when it builds the workspace.
     let program = match env::consts::OS {

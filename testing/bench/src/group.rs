@@ -1,14 +1,7 @@
-//! What every group of measurements has: the effort, the shapes of nodes, and results with budgets.
+//! What every group of measurements has: the effort, and results with budgets.
 
-use crate::node::Shape;
 use crate::sample::Sample;
 use anyhow::{Context, Result};
-
-/// The shape for most budgets: eight GPUs with 16 replicas each.
-pub(crate) const SHARED: Shape = Shape { replicas: 128, files: 16 };
-
-/// Eight GPUs with the most replicas.
-pub(crate) const MANY: Shape = Shape { replicas: 8192, files: 16 };
 
 /// How long to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

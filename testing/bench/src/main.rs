@@ -94,25 +94,3 @@ fn measure(request: &Request) -> Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(arguments: &[&str]) -> Result<Request> {
-        parse(arguments.iter().map(OsString::from))
-    }
-
-    #[test]
-    fn reads_the_command_line() {
-        let full = parsed(&[]).unwrap();
-        assert_eq!((full.effort, full.write), (Effort::Full, None));
-        assert_eq!(full.groups, Measure::VARIANTS);
-        assert_eq!(parsed(&["--only", "calls"]).unwrap().groups, [Measure::Calls]);
-        let quick = parsed(&["--quick", "--write", "f"]).unwrap();
-        assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));
-        for bad in [&["--write"][..], &["x"], &["--only", "x"]] {
-            assert!(parsed(bad).is_err(), "{bad:?}");
-        }
-    }
-}

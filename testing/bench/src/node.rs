@@ -2,7 +2,7 @@
 //! directory.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use devices::{
@@ -18,14 +18,11 @@ pub(crate) const RESOURCE: &str = "directx.microsoft.com/display";
 /// The number of GPUs of the host.
 pub(crate) const GPUS: usize = 8;
 
-/// The parameters of a node that determine the cost of an allocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
-    /// The total number of replicas, a multiple of [`GPUS`].
-    pub(crate) replicas: usize,
-    /// The number of existing files that are mounted into a container.
-    pub(crate) files: usize,
-}
+/// The replicas of all GPUs.
+pub(crate) const REPLICAS: usize = 128;
+
+/// The number of existing files that are mounted into a container.
+pub(crate) const FILES: usize = 16;
 
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,16 +36,15 @@ pub(crate) enum FirstGpu {
 /// The files of a node. They are removed when it is dropped.
 pub(crate) struct Node {
     folder: TempDir,
-    shape: Shape,
 }
 
 impl Node {
     /// Writes the files of a node whose GPUs are all healthy.
-    pub(crate) fn new(shape: Shape) -> Result<Node> {
+    pub(crate) fn new() -> Result<Node> {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let node = Node { folder, shape };
+        let node = Node { folder };
         std::fs::create_dir(node.directory())?;
-        node.set_replicas(shape.replicas / GPUS)?;
+        std::fs::write(node.config(), format!("multitenancy: {}\n", REPLICAS / GPUS))?;
         node.set_host(FirstGpu::Healthy)?;
         Ok(node)
     }
@@ -69,39 +65,28 @@ impl Node {
         self.folder.path().join("host.yaml")
     }
 
-    /// Replaces the configuration atomically, by a rename.
-    pub(crate) fn set_replicas(&self, replicas: usize) -> Result<()> {
-        self.replace(&self.config(), format!("multitenancy: {replicas}\n").as_bytes())
-    }
-
     /// Replaces the inventory atomically, by a rename.
     pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
-        let text = config::inventory::to_yaml(&host(self.shape.files, first))?;
-        self.replace(&self.inventory(), text.as_bytes())
-    }
-
-    fn replace(&self, file: &Path, text: &[u8]) -> Result<()> {
         let new = self.folder.path().join("new.yaml");
-        std::fs::write(&new, text)?;
-        let what = || format!("cannot replace `{}`", file.display());
-        std::fs::rename(&new, file).with_context(what)
+        std::fs::write(&new, config::inventory::to_yaml(&host(first))?)?;
+        std::fs::rename(&new, self.inventory()).context("cannot replace the inventory")
     }
 }
 
-fn host(files: usize, first: FirstGpu) -> HostSnapshot {
+fn host(first: FirstGpu) -> HostSnapshot {
     HostSnapshot {
         host: HostFacts {
             build: Some(HostBuild { major: 10, minor: 0, build: 20_348, revision: 1 }),
             ..HostFacts::default()
         },
-        adapters: (0..GPUS).map(|n| adapter(n, files, first)).collect(),
+        adapters: (0..GPUS).map(|n| adapter(n, first)).collect(),
         ..HostSnapshot::default()
     }
 }
 
 /// A display adapter like those of servers with eight equal GPUs. No files are mounted by default
 /// for its vendor.
-fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
+fn adapter(n: usize, first: FirstGpu) -> Adapter {
     let unhealthy = n == 0 && first == FirstGpu::Unhealthy;
     let number = i64::try_from(n).unwrap_or_default();
     Adapter {
@@ -136,34 +121,19 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
             numa_node: Some(u32::from(n >= GPUS / 2)),
             problem_code: if unhealthy { 43 } else { 0 },
         }),
-        driver_store: Some(driver_store(files)),
+        driver_store: Some(driver_store()),
     }
 }
 
-fn driver_store(files: usize) -> DriverStore {
+fn driver_store() -> DriverStore {
     let name = |n: usize| format!("amdruntime{n:02}.dll");
     let values: BTreeMap<String, CopyToVmValue> =
-        (0..files).map(|n| (format!("{n:02}"), CopyToVmValue::Multi(vec![name(n)]))).collect();
+        (0..FILES).map(|n| (format!("{n:02}"), CopyToVmValue::Multi(vec![name(n)]))).collect();
     let key = CopyToVmKey { kind: CopyToVmKind::WhenNewer, subkey: None };
     DriverStore {
         path: r"C:\Windows\System32\DriverStore\FileRepository\u0390451.inf_amd64_5d2b1a0d7c3c8f11"
             .to_owned(),
-        files: StoreFiles::Listed((0..files).map(name).collect()),
+        files: StoreFiles::Listed((0..FILES).map(name).collect()),
         copy_to_vm: BTreeMap::from([(key, values)]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_inventory_can_be_read() {
-        let node = Node::new(Shape { replicas: 16, files: 4 }).unwrap();
-        assert_eq!(config::inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
-        node.set_host(FirstGpu::Unhealthy).unwrap();
-        let read = config::inventory::read(&node.inventory()).unwrap();
-        let problems = read.adapters.iter().map(|a| a.pnp.as_ref().unwrap().problem_code);
-        assert_eq!(problems.collect::<Vec<_>>(), [43, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -44,12 +44,9 @@ impl Program {
 
     /// The resident memory, private and shared, in MiB, if the operating system reports it.
     pub(crate) fn resident(&self) -> Option<f64> {
-        self.status_mib("VmRSS:")
-    }
-
-    /// The maximum of the resident memory, in MiB, if the operating system reports it.
-    pub(crate) fn peak(&self) -> Option<f64> {
-        self.status_mib("VmHWM:")
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let kib = u32::try_from(field(&status, "VmRSS:")?).ok()?;
+        Some(f64::from(kib) / 1024.0)
     }
 
     /// How often its threads have blocked and resumed since the start of the process.
@@ -73,12 +70,6 @@ impl Program {
         }
         Some(sum)
     }
-
-    fn status_mib(&self, name: &str) -> Option<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let kib = u32::try_from(field(&status, name)?).ok()?;
-        Some(f64::from(kib) / 1024.0)
-    }
 }
 
 impl Drop for Program {
@@ -93,18 +84,4 @@ impl Drop for Program {
 fn field(status: &str, name: &str) -> Option<u64> {
     let value = status.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_status_lines_by_their_full_name() {
-        let status =
-            "VmRSS:\t    3480 kB\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-        assert_eq!(field(status, "VmRSS:"), Some(3480));
-        assert_eq!(field(status, "voluntary_ctxt_switches:"), Some(12));
-        assert_eq!(field(status, "VmHWM:"), None);
-    }
 }

@@ -49,7 +49,8 @@ const INTRODUCTION: &str = "\
 driver models, real sockets, and a client in Rust on the same machine. The budget column shows the limit of a result and the statistic to which it applies.
 No test asserts these results, because they depend on the machine and its load.
 
-An inventory records which files exist. On a live host, the plugin also checks each file of an allocation, which is not part of these results.
+The results are those of eight GPUs with 16 replicas each, unless a row names others. On a live host, the plugin also checks each file of an
+allocation, which is not part of them.
 
 | machine | |
 |---|---|
@@ -99,43 +100,4 @@ fn number(value: f64) -> String {
 
 fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string cannot fail");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::Sample;
-
-    fn row(values: &[f64], limit: f64, applies_to: AppliesTo) -> Row {
-        Row {
-            what: "start".to_owned(),
-            unit: "ms",
-            sample: Sample::new(values.to_vec()).unwrap(),
-            budget: Some(Budget { limit, applies_to }),
-        }
-    }
-
-    #[test]
-    fn reports_whether_a_budget_is_met_and_by_how_much_it_is_missed() {
-        let values = [5.0, 8.0, 12.5];
-        assert_eq!(
-            cells(&row(&values, 10.0, AppliesTo::Median)),
-            ["8.00 ms", "12.5 ms", "5.00 to 12.5", "median < 10.0 ms: met"]
-        );
-        let missed = cells(&row(&values, 10.0, AppliesTo::Percentile99));
-        assert_eq!(missed[3], "p99 < 10.0 ms: MISSED by 25 %");
-    }
-
-    #[test]
-    fn both_formats_contain_every_value() {
-        let rows = vec![row(&[123.4], 4.0, AppliesTo::Median)];
-        let groups = [Group { title: "Start", how: "By hand.", rows }];
-        let page = markdown(&groups, &[("cores", "2".to_owned())]);
-        for part in
-            ["| cores | 2 |", "## Start\n\nBy hand.", "| start | 123 ms |  |  | median < 4.00 ms"]
-        {
-            assert!(page.contains(part), "{page}");
-        }
-        assert!(text(&groups).contains("123 ms"));
-    }
 }

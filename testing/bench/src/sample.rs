@@ -40,19 +40,3 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[allow(clippy::float_cmp, reason = "percentiles are unchanged input values")]
-    fn percentiles_are_measured_values() {
-        let hundred = Sample::new((1..=100).rev().map(f64::from).collect()).unwrap();
-        let percentiles = [0, 1, 5, 50, 95, 99, 100].map(|percent| hundred.percentile(percent));
-        assert_eq!(percentiles, [1.0, 1.0, 5.0, 50.0, 95.0, 99.0, 100.0]);
-        let three = Sample::new(vec![3.0, 1.0, 2.0]).unwrap();
-        assert_eq!((three.median(), three.percentile(99), three.count()), (2.0, 3.0, 3));
-        assert_eq!(Sample::new(Vec::new()), None);
-    }
-}

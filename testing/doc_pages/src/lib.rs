@@ -77,32 +77,3 @@ fn replaced(page: &str, begin: &str, part: &str) -> Option<String> {
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_replaced_between_its_marks() {
-        let page = "above\n<!-- b -->\nold\n<!-- end -->\nbelow\n";
-        let expected = "above\n<!-- b -->\nnew\n<!-- end -->\nbelow\n";
-        assert_eq!(replaced(page, "<!-- b -->\n", "new\n").as_deref(), Some(expected));
-        assert_eq!(replaced(page, "<!-- c -->\n", "new\n"), None);
-        assert_eq!(replaced("<!-- b -->\nold\n", "<!-- b -->\n", "new\n"), None);
-    }
-
-    #[test]
-    fn the_first_difference_is_shown() {
-        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
-        let shown = difference("a\nb\nc\n", "a\nB\nC\n");
-        assert_eq!(shown.as_deref(), Some("line 2: b\nexpected: B"));
-        let shown = difference("a", "a\n");
-        assert_eq!(shown.as_deref(), Some("line 2: (no line)\nexpected: "));
-    }
-
-    #[test]
-    #[should_panic(expected = "no-such-folder")]
-    fn another_text_fails() {
-        assert_page("no-such-folder/page.md", "text");
-    }
-}

@@ -83,20 +83,46 @@ pub enum Access {
     ReadOnly,
 }
 
-/// A registry without TLS.
+/// A registry.
 pub struct Registry {
     /// The address, such as `127.0.0.1:40000`.
     pub address: String,
-    _daemon: Daemon,
-    _folder: tempfile::TempDir,
+    has_tls: bool,
+    folder: tempfile::TempDir,
+    daemon: Option<Daemon>,
 }
 
 impl Registry {
-    /// Starts a registry on a free port.
+    /// Starts a registry without TLS on a free port.
     #[must_use]
     pub fn start(access: Access) -> Registry {
+        Registry::new(access, false)
+    }
+
+    /// Starts a registry with TLS, in which everybody may do everything.
+    #[must_use]
+    pub fn with_tls() -> Registry {
+        Registry::new(Access::Everybody, true)
+    }
+
+    fn new(access: Access, has_tls: bool) -> Registry {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        if has_tls {
+            let mut openssl = Command::new("openssl");
+            openssl.current_dir(&folder).args(["req", "-x509", "-newkey", "rsa:2048", "-nodes"]);
+            openssl.args(["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]);
+            run(openssl.args(["-keyout", "key.pem", "-out", "certificate.pem"]));
+        }
+        let address = "127.0.0.1:0".to_owned();
+        let mut registry = Registry { address, has_tls, folder, daemon: None };
+        registry.restart(access);
+        registry
+    }
+
+    /// Starts the registry again, with the same content at the same address.
+    pub fn restart(&mut self, access: Access) {
+        self.daemon = None;
+        let path = |name: &str| self.folder.path().join(name);
         // JSON is YAML as well.
         let mut config = json!({
             "version": 0.1,
@@ -105,8 +131,12 @@ impl Registry {
                 "filesystem": {"rootdirectory": path("data")},
                 "maintenance": {"readonly": {"enabled": access == Access::ReadOnly}},
             },
-            "http": {"addr": "127.0.0.1:0"},
+            "http": {"addr": self.address},
         });
+        if self.has_tls {
+            config["http"]["tls"] =
+                json!({"certificate": path("certificate.pem"), "key": path("key.pem")});
+        }
         if access == Access::Login {
             // The line is what `htpasswd -B` prints.
             let user = "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
@@ -117,9 +147,15 @@ impl Registry {
         let config = path("config.yml").display().to_string();
         let arguments = ["serve", &config];
         let (daemon, line) = Daemon::start(&[], "docker-registry", &arguments, "listening on ");
+        self.daemon = Some(daemon);
         let address = line.split_once("listening on ").unwrap().1;
-        let address = address.split('"').next().unwrap().to_owned();
-        Registry { address, _daemon: daemon, _folder: folder }
+        address.split(['"', ',']).next().unwrap().clone_into(&mut self.address);
+    }
+
+    /// The certificate that clients must trust.
+    #[must_use]
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.path().join("certificate.pem")
     }
 }
 

@@ -10,7 +10,7 @@
 // Each test has nodes of its own, so tests run in parallel. TestNodeIsConsistentAfterRandomChanges
 // prints the seed of each walk; WALK_SEEDS repeats walks, and WALK_STEPS makes them longer.
 //
-//	cargo build
+//	cargo build --package plugin --package feature_discovery --package fleet
 //	go test -count=1 ./cluster
 //	WALK_SEEDS=1,2,3 WALK_STEPS=40 go test -count=1 -v -run RandomChanges ./cluster
 package cluster

@@ -65,7 +65,7 @@ func run(m *testing.M) (code int, err error) {
 	if controlPlane, err = buildControlPlane(); err != nil {
 		return 1, err
 	}
-	if helm, err = programs.Helm(); err != nil {
+	if helm, err = exec.LookPath("helm"); err != nil {
 		return 1, err
 	}
 	if folder, err = os.MkdirTemp("", "cluster-"); err != nil {

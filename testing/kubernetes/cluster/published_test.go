@@ -13,7 +13,7 @@ func TestPublishedChart(t *testing.T) {
 	if chart == "" {
 		t.Skip("the step `release` of `cargo xtask test` pushes a chart and runs this test")
 	}
-	runHelm(t, "install", "gpus", chart, "--devel", "--plain-http", "--create-namespace",
+	runHelm(t, "install", "gpus", chart, "--devel", "--create-namespace", "--ca-file", os.Getenv("PUBLISHED_CERTIFICATE"),
 		"--set", "psa.enabled=true,linux.enabled=true,visibility.enabled=true,featureDiscovery.enabled=true")
 	sets, err := api.AppsV1().DaemonSets(chartNamespace).List(context.Background(), ofChart)
 	if err != nil {

@@ -9,7 +9,8 @@
 //   - the newest one, go.mod;
 //   - 1.34 and 1.26, v1_34.mod and v1_26.mod with the build tag "older". As all kubelets from
 //     1.26 to 1.36, they keep one connection for each resource: the end of any plugin ends the
-//     registration of the one that registered last, whichever that is.
+//     registration of the one that registered last, whichever that is. 1.34 shows this in each
+//     run, and 1.26 only every night and for releases.
 //
 // The device manager always uses the directory /var/lib/kubelet/device-plugins, on Windows on
 // the system drive. The tests need the permission to create it, and a machine without a

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -90,3 +91,6 @@ func cdiDevices(options *devicemanager.DeviceRunContainerOptions) []string {
 	}
 	return names
 }
+
+// predictedInventories returns the inventories whose prediction is compared: all of them.
+func predictedInventories(t *testing.T) []string { return inventoryNames(t) }

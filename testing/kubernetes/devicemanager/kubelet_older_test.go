@@ -5,6 +5,7 @@ package kubelet
 import (
 	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -95,3 +96,9 @@ const hasCDI = false
 
 // cdiDevices returns nothing: 1.26 has no CDI devices.
 func cdiDevices(*devicemanager.DeviceRunContainerOptions) []string { return nil }
+
+// predictedInventories returns the inventories whose prediction is compared. `simulate` does not
+// depend on the version of the kubelet, so some with several devices, models and vendors suffice.
+func predictedInventories(*testing.T) []string {
+	return []string{twoGPUs, "made-up-two-vendors.yaml", "made-up-wddm-and-mcdm.yaml"}
+}

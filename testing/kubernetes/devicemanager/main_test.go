@@ -51,13 +51,3 @@ func kubeletVersion() string {
 	version, _, _ := strings.Cut(after, "/")
 	return version
 }
-
-// The name of a module file has the version of the kubelet that it requires.
-func TestModuleFilesRequireTheirKubelets(t *testing.T) {
-	for _, version := range []string{"1.34", "1.26"} {
-		text, err := os.ReadFile("../v" + strings.ReplaceAll(version, ".", "_") + ".mod")
-		if err != nil || !strings.Contains(string(text), "\tk8s.io/kubernetes v"+version+".") {
-			t.Errorf("the module file of kubelet %s requires another one: %v", version, err)
-		}
-	}
-}

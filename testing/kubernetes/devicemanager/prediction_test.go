@@ -28,11 +28,10 @@ var variants = []variant{
 	{name: "legacy driver model", driverModels: []string{"legacy"}},
 }
 
-// TestSimulateMatchesKubelet compares, for every inventory, the prediction of `simulate` with
-// the kubelet: the resources, their counts, which pods are admitted with which devices, and
-// the options of their containers.
+// TestSimulateMatchesKubelet compares the prediction of `simulate` with the kubelet: the resources,
+// their counts, which pods are admitted with which devices, and the options of their containers.
 func TestSimulateMatchesKubelet(t *testing.T) {
-	for _, fixture := range inventoryNames(t) {
+	for _, fixture := range predictedInventories(t) {
 		for _, variant := range variants {
 			t.Run(fixture+"/"+variant.name, func(t *testing.T) {
 				nodeLog.start(t)

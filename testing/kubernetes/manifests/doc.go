@@ -8,6 +8,8 @@
 // Windows and containerd do with a HostProcess container stays outside: a folder takes the
 // place of %CONTAINER_SANDBOX_MOUNT_POINT%.
 //
+// The tests need helm in PATH.
+//
 //	cargo build
 //	go test -count=1 ./manifests
 package manifests

@@ -3,6 +3,7 @@ package manifests
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -34,7 +35,7 @@ func findPrograms() (err error) {
 	if discovery, err = programs.Find("directx-feature-discovery"); err != nil {
 		return err
 	}
-	helm, err = programs.Helm()
+	helm, err = exec.LookPath("helm")
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 func TestOldestHelm(t *testing.T) {
 	oldest := os.Getenv("OLDEST_HELM")
 	if oldest == "" {
-		t.Skip("the step `kubernetes` of `cargo xtask test` names the oldest helm in OLDEST_HELM")
+		t.Skip("the step `manifests` of `cargo xtask test` names the oldest helm in OLDEST_HELM")
 	}
 	version, err := exec.Command(oldest, "version", "--template={{.Version}}").Output()
 	if err != nil {

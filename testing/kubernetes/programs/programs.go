@@ -21,7 +21,7 @@ func Find(name string) (string, error) {
 	}
 	path, err := exec.LookPath(filepath.Join(target(), "debug", name))
 	if err != nil {
-		return "", fmt.Errorf("%s is not built: %w\nhint: run `cargo build`, or set %s", name, err, variable(name))
+		return "", fmt.Errorf("%s is not built: %w\nhint: run `cargo build --workspace`, or set %s", name, err, variable(name))
 	}
 	return filepath.Abs(path)
 }
@@ -39,12 +39,6 @@ func Build(name, folder, linkerFlags string) (string, error) {
 		return "", fmt.Errorf("%v: %w", build, err)
 	}
 	return path, nil
-}
-
-// Helm returns the path of helm. Go builds it if it is not in its cache.
-func Helm() (string, error) {
-	path, err := exec.Command("go", "tool", "-n", "helm").Output()
-	return strings.TrimSpace(string(path)), err
 }
 
 // target is cargo's target folder.

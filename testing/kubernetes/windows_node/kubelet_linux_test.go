@@ -75,7 +75,8 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	} {
 		must(t, writeJSON(filepath.Join(folder, name+".json"), manifest))
 	}
-	ctx := limited(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
 	source := kubeletconfig.NewPodConfig(record.NewFakeRecorder(10), kubeletutil.NewPodStartupLatencyTracker())
 	kubeletconfig.NewSourceFile(klog.FromContext(ctx), folder, nodeName, time.Minute, source.Channel(ctx, kubetypes.FileSource))
 	found := map[string]*v1.Pod{}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,31 @@ func TestKubeletWithoutAPIServer(t *testing.T) {
 	}
 }
 
+// programVariable has the arguments of a test for its programs, and so marks a process as one.
+const programVariable = "WINDOWS_NODE_PROGRAM"
+
+// The node's programs have other names and options on Linux. The test program is all of them: a
+// link to it has the name.
+func TestMain(m *testing.M) {
+	pollPeriod = 10 * time.Millisecond
+	words := strings.Fields(os.Getenv(programVariable))
+	if len(words) == 0 {
+		os.Exit(m.Run())
+	}
+	name := filepath.Base(os.Args[0])
+	var err error
+	if name == "crictl" {
+		// --runtime-endpoint ENDPOINT --timeout TIME
+		err = askRuntime(filepath.Join(words[2], "nodes", nodeName), os.Args[5:])
+	} else {
+		err = become(name, words, os.Args[1:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // newStandaloneNode returns a node on which the kubelet, the runtime and the plugin are real.
 func newStandaloneNode(t *testing.T) *node {
 	t.Helper()
@@ -96,46 +122,60 @@ func newStandaloneNode(t *testing.T) *node {
 	cluster, err := os.MkdirTemp("", "node-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(cluster) })
-	n := newNode(t)
+	t.Setenv(programVariable, strings.Join([]string{program, controlPlane, cluster}, " "))
+	n := &node{platform: platform{os: "linux", build: 20348, drive: filepath.Join(cluster, "drive")}, image: "example.com/image"}
 	n.folder = filepath.Join(cluster, "nodes", nodeName)
-	must(t, os.MkdirAll(n.folder, 0o755))
-	n.os, n.image = "linux", "example.com/image"
+	n.programs, n.logs, n.log = n.onDrive("programs"), n.onDrive("logs"), testLog{t}
+	for _, folder := range []string{n.folder, n.programs, n.logs} {
+		must(t, os.MkdirAll(folder, 0o755))
+	}
+	for _, name := range []string{"directx-visible.exe", "directx-visible-filter.dll"} {
+		must(t, os.WriteFile(filepath.Join(n.programs, name), nil, 0o644))
+	}
+	self, err := os.Executable()
+	must(t, err)
+	n.paths = map[string]string{}
+	for _, name := range []string{"plugin", "kubelet", "runtime", "crictl"} {
+		n.paths[name] = n.onDrive(name)
+		must(t, os.Symlink(self, n.paths[name]))
+	}
 	n.endpoint = "unix://" + runtimeSocket(n.folder)
 	for _, port := range []*int{&n.ports.server, &n.ports.readOnly} {
 		*port, err = loopback.FreePort()
 		must(t, err)
 	}
-	n.set(t, "standalone", strings.Join([]string{program, controlPlane, cluster}, " "))
 	runtime, err := n.start("runtime")
 	must(t, err)
 	t.Cleanup(runtime.kill)
 	return n
 }
 
-func runtimeSocket(folder string) string { return filepath.Join(folder, "runtime.sock") }
+type testLog struct{ t *testing.T }
 
-func init() {
-	withoutNode := doubles["plugin"]
-	for _, name := range []string{"plugin", "kubelet", "runtime"} {
-		doubles[name] = func(state string, arguments []string) error {
-			if name == "plugin" && len(setting(state, "standalone")) == 0 {
-				return withoutNode(state, arguments)
-			}
-			return become(name, state, arguments)
-		}
-	}
-	withoutKubelet := doubles["crictl"]
-	doubles["crictl"] = func(state string, arguments []string) error {
-		if words := setting(state, "standalone"); len(words) > 0 {
-			return askRuntime(filepath.Join(words[2], "nodes", nodeName), arguments[4:])
-		}
-		return withoutKubelet(state, arguments)
+func (l testLog) Write(text []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-// become replaces this process by the real program, which has other options on Linux.
-func become(name, state string, arguments []string) error {
-	words := setting(state, "standalone")
+func mustFail(t *testing.T, err error, what string) {
+	t.Helper()
+	var known *problem
+	if !errors.As(err, &known) || known.what != what {
+		t.Fatalf("%v, expected %q", err, what)
+	}
+}
+
+func runtimeSocket(folder string) string { return filepath.Join(folder, "runtime.sock") }
+
+// become replaces this process by the real program.
+func become(name string, words, arguments []string) error {
 	program, controlPlane, cluster := words[0], words[1], words[2]
 	folder := filepath.Join(cluster, "nodes", nodeName)
 	command := []string{controlPlane, name, "--folder", cluster, "--node", nodeName}

@@ -9,8 +9,7 @@
 //! `send-shutdown` stops a program as containerd stops a `HostProcess` container.
 //!
 //! The commands from `gpu-lists` on are what the tests of the visibility filter run in
-//! filtered processes. As a 32-bit program it has only these. `time` measures for
-//! `cargo xtask bench`.
+//! filtered processes. As a 32-bit program it has only these.
 //!
 //! The program does not create the adapters: `dxcore_double` simulates them.
 
@@ -34,8 +33,6 @@ mod gpu_user;
 mod host;
 #[cfg(all(windows, target_pointer_width = "64"))]
 mod record;
-#[cfg(windows)]
-mod timing;
 
 #[cfg(windows)]
 fn main() -> std::process::ExitCode {
@@ -77,7 +74,6 @@ fn main() -> std::process::ExitCode {
         ["exit", code] | ["/d", "/c", "exit", code] => gpu_user::exit(code),
         ["command-line", ..] => gpu_user::print_command_line(),
         ["wait-for-shutdown"] => gpu_user::wait_for_shutdown(),
-        ["time", count, program, arguments @ ..] => timing::print_times(count, program, arguments),
         ["in-console", program, arguments @ ..] => console_user::run_in_console(program, arguments),
         ["interrupt", program, arguments @ ..] => console_user::interrupt(program, arguments),
         ["wait-for-interrupt"] => console_user::wait_for_interrupt(),
@@ -89,7 +85,7 @@ fn main() -> std::process::ExitCode {
                  move-imports-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \
                  children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
-                 wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]... | \
+                 wait-for-shutdown | \
                  in-console PROGRAM [ARGUMENT]... | interrupt PROGRAM [ARGUMENT]... | \
                  wait-for-interrupt"
             );

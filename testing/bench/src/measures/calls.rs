@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, RESOURCE, Shape};
+use crate::node::{FILES, Node, REPLICAS, RESOURCE};
 use crate::process::Program;
 use crate::raw_client::{Method, RawPlugin};
 use crate::sample::{Sample, microseconds};
@@ -15,49 +15,25 @@ use prost::Message;
 
 use crate::group::{Effort, Group, Row};
 
-/// Eight GPUs, from exclusive use to 1,024 replicas, and from one file to 16 files.
-const SHAPES: [Shape; 5] = [
-    Shape { replicas: 128, files: 1 },
-    Shape { replicas: 128, files: 4 },
-    Shape { replicas: 8, files: 16 },
-    Shape { replicas: 128, files: 16 },
-    Shape { replicas: 8192, files: 16 },
-];
-
 /// The number of pairs of calls in a round. The ratio of a round's medians is one value.
 const PAIRS: usize = 1_000;
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
-    let mut rows = Vec::new();
-    for shape in SHAPES {
-        rows.extend(measure_shape(program, shape, effort.times(20)).await?);
-    }
-    Ok(Group {
-        title: "Allocate compared with an empty call",
-        how: "One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one \
-              replica alternate, and each `Allocate` requests the next replica. The time ends when \
-              the bytes of the answer are received. The ratio is the ratio of the medians of 1,000 \
-              pairs.",
-        rows,
-    })
-}
-
-async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Vec<Row>> {
-    let node = Node::new(shape)?;
+    let node = Node::new()?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    let list = kubelet.list(RESOURCE, shape.replicas).await?;
+    let list = kubelet.list(RESOURCE, REPLICAS).await?;
     let mut plugin = RawPlugin::new(list.connection);
     let mut replicas = list.healthy.iter().cycle();
     let mut empty = Vec::new();
     let mut allocate = Vec::new();
     let mut ratios = Vec::new();
     // The first round is a warm-up and is not counted.
-    for round in 0..=rounds {
+    for round in 0..=effort.times(20) {
         let mut this_round = (Vec::new(), Vec::new());
         for replica in replicas.by_ref().take(PAIRS) {
             this_round.0.push(time_empty(&mut plugin).await?);
-            this_round.1.push(time_allocate(&mut plugin, replica, shape.files).await?);
+            this_round.1.push(time_allocate(&mut plugin, replica).await?);
         }
         if round > 0 {
             let medians = (Sample::new(this_round.0.clone()), Sample::new(this_round.1.clone()));
@@ -67,13 +43,17 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
             allocate.append(&mut this_round.1);
         }
     }
-    let files = if shape.files == 1 { "file" } else { "files" };
-    let of = |call: &str| format!("{call}, {} replicas, {} {files}", shape.replicas, shape.files);
-    Ok(vec![
-        Row::new(of("empty call"), "µs", empty)?,
-        Row::new(of("Allocate"), "µs", allocate)?,
-        Row::new(of("ratio"), "×", ratios)?,
-    ])
+    Ok(Group {
+        title: "Allocate compared with an empty call",
+        how: "One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one \
+              replica, with 16 files, alternate. The time ends when the bytes of the answer are \
+              received. The ratio is that of the medians of 1,000 pairs.",
+        rows: vec![
+            Row::new("empty call", "µs", empty)?,
+            Row::new("Allocate", "µs", allocate)?,
+            Row::new("ratio", "×", ratios)?,
+        ],
+    })
 }
 
 async fn time_empty(plugin: &mut RawPlugin) -> Result<f64> {
@@ -82,7 +62,7 @@ async fn time_empty(plugin: &mut RawPlugin) -> Result<f64> {
     Ok(microseconds(start.elapsed()))
 }
 
-async fn time_allocate(plugin: &mut RawPlugin, replica: &str, files: usize) -> Result<f64> {
+async fn time_allocate(plugin: &mut RawPlugin, replica: &str) -> Result<f64> {
     let container = ContainerAllocateRequest { devices_ids: vec![replica.to_owned()] };
     let request = AllocateRequest { container_requests: vec![container] }.encode_to_vec().into();
     let start = Instant::now();
@@ -95,9 +75,9 @@ async fn time_allocate(plugin: &mut RawPlugin, replica: &str, files: usize) -> R
     let devices = container.devices.len();
     let mounts = container.mounts.len();
     ensure!(
-        (devices, mounts) == (1, files),
+        (devices, mounts) == (1, FILES),
         "the answer for replica {replica} has {devices} devices and {mounts} mounts, expected 1 \
-         and {files}"
+         and {FILES}"
     );
     Ok(microseconds(time))
 }

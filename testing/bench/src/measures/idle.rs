@@ -4,21 +4,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, RESOURCE};
+use crate::node::{Node, REPLICAS, RESOURCE};
 use crate::process::Program;
 use anyhow::Result;
 use tokio::time::sleep;
 
-use crate::group::{Effort, Group, Row, SHARED};
+use crate::group::{Effort, Group, Row};
 
 /// How long to wait until the registration is completely over.
 const SETTLED: Duration = Duration::from_secs(2);
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
-    let node = Node::new(SHARED)?;
+    let node = Node::new()?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.replicas).await?;
+    kubelet.list(RESOURCE, REPLICAS).await?;
     sleep(SETTLED).await;
     let period = match effort {
         Effort::Full => Duration::from_secs(10),
@@ -41,11 +41,8 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     Ok(Group {
         title: "Idle",
         how: "Voluntary context switches of all threads (`/proc/PID/task/*/status`) over 10 s, \
-              while a kubelet has the device lists and nothing changes. The check of the sockets \
-              once a second wakes tokio 2.25 times: tokio first moves a timer of more than 64 ms \
-              down to the millisecond level of its timer wheel, and every 4 s down to the level \
-              above that. The configuration, the inventory and the file with devices out of service \
-              are checked once a second by a thread each.",
+              while a kubelet has the device lists and nothing changes. The sockets and files are \
+              checked once a second.",
         rows,
     })
 }

@@ -5,12 +5,10 @@ mod changes;
 mod decisions;
 mod fleet;
 mod idle;
-mod probe;
 mod restarts;
 mod scrape;
 mod size;
 mod startup;
-mod visible;
 
 use anyhow::{Context, Result};
 use strum::{IntoStaticStr, VariantArray};
@@ -30,8 +28,6 @@ pub(crate) enum Measure {
     Idle,
     Decisions,
     Scrape,
-    Probe,
-    Visible,
     Fleet,
 }
 
@@ -47,7 +43,9 @@ impl Measure {
     pub(crate) async fn run(self, effort: Effort) -> Result<Group> {
         let plugin = || programs::release("plugin", "directx-device-plugin");
         match self {
-            Measure::Size => size::measure(&plugin()?),
+            Measure::Size => {
+                size::measure(&plugin()?, &programs::release("gpu_probe", "gpu-probe")?)
+            }
             Measure::Startup => startup::measure(&plugin()?, effort).await,
             Measure::Calls => calls::measure(&plugin()?, effort).await,
             Measure::Changes => changes::measure(&plugin()?, effort).await,
@@ -55,11 +53,6 @@ impl Measure {
             Measure::Idle => idle::measure(&plugin()?, effort).await,
             Measure::Decisions => decisions::measure(effort),
             Measure::Scrape => scrape::measure(&plugin()?, effort).await,
-            Measure::Probe => probe::measure(&programs::release("gpu_probe", "gpu-probe")?, effort),
-            Measure::Visible => {
-                let group = visible::measure(&programs::windows()?, effort);
-                programs::stop_wine().and(group)
-            }
             Measure::Fleet => fleet::measure(&programs::fleet_figures(effort)?),
         }
     }

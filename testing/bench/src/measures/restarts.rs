@@ -1,17 +1,17 @@
 //! How long it takes until a restarted kubelet has the device list again.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, RESOURCE};
+use crate::node::{Node, REPLICAS, RESOURCE};
 use crate::process::Program;
 use crate::sample::milliseconds;
 use anyhow::Result;
 use device_plugin::KUBELET_SOCKET;
 use tokio::time::sleep;
 
-use crate::group::{AppliesTo, Effort, Group, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, Row};
 
 /// The budget, in milliseconds.
 const LIMIT: f64 = 300.0;
@@ -34,14 +34,10 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
         let values = restarts(program, cleanup, effort.times(40)).await?;
         rows.push(Row::new(what, "ms", values)?.within(LIMIT, AppliesTo::Percentile99));
     }
-    let values = deleted_sockets(program, effort.times(40)).await?;
-    rows.push(Row::new("plugin socket deleted", "ms", values)?);
     Ok(Group {
         title: "Registration after a kubelet restart",
         how: "From the moment a new kubelet listens, 1 to 2 s after the old one stopped, until it \
-              has the device list; or from the moment the plugin's socket is deleted while the \
-              kubelet keeps running. The plugin detects the deletion with its check of the sockets \
-              once a second.",
+              has the device list.",
         rows,
     })
 }
@@ -54,34 +50,18 @@ fn pause(n: usize) -> Duration {
 }
 
 async fn restarts(program: &Path, cleanup: Cleanup, times: usize) -> Result<Vec<f64>> {
-    let node = Node::new(SHARED)?;
+    let node = Node::new()?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.replicas).await?;
+    kubelet.list(RESOURCE, REPLICAS).await?;
     let mut values = Vec::new();
     for n in 0..times {
         drop(kubelet);
         sleep(pause(n)).await;
         remove(&node, |name| cleanup == Cleanup::AllSockets || name == KUBELET_SOCKET)?;
         kubelet = MinimalKubelet::start(&node.directory())?;
-        let list = kubelet.list(RESOURCE, SHARED.replicas).await?;
+        let list = kubelet.list(RESOURCE, REPLICAS).await?;
         values.push(milliseconds(list.received_at.duration_since(kubelet.listening_since)));
-    }
-    Ok(values)
-}
-
-async fn deleted_sockets(program: &Path, times: usize) -> Result<Vec<f64>> {
-    let node = Node::new(SHARED)?;
-    let mut kubelet = MinimalKubelet::start(&node.directory())?;
-    let _program = Program::start(program, &node)?;
-    kubelet.list(RESOURCE, SHARED.replicas).await?;
-    let mut values = Vec::new();
-    for n in 0..times {
-        sleep(pause(n)).await;
-        remove(&node, |name| name != KUBELET_SOCKET)?;
-        let deleted = Instant::now();
-        let list = kubelet.list(RESOURCE, SHARED.replicas).await?;
-        values.push(milliseconds(list.received_at.duration_since(deleted)));
     }
     Ok(values)
 }

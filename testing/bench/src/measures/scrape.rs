@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, RESOURCE};
+use crate::node::{Node, REPLICAS, RESOURCE};
 use crate::process::Program;
 use crate::sample::milliseconds;
 use anyhow::{Context, Result, ensure};
@@ -18,7 +18,7 @@ use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, T
 use tokio::time::sleep;
 
 use super::decisions;
-use crate::group::{AppliesTo, Effort, Group, Row, SHARED};
+use crate::group::{AppliesTo, Effort, Group, Row};
 
 /// Longer than the daemon answers with the text of the scrape before.
 const PAUSE: Duration = Duration::from_millis(600);
@@ -29,12 +29,11 @@ const GPUS: u32 = 16;
 const ENGINES: u32 = 12;
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
-    let (cpu, resident) = scrapes(program, effort).await?;
+    let cpu = scrapes(program, effort).await?;
     let text = Row::new("text for 16 GPUs", "ms", texts(effort)?)?;
     let mut rows = vec![text.within(5.0, AppliesTo::Percentile99)];
     if !cpu.is_empty() {
         rows.push(Row::new("CPU time of a scrape", "ms", cpu)?.within(5.0, AppliesTo::Median));
-        rows.push(Row::new("resident", "MiB", resident)?);
     }
     Ok(Group {
         title: "Metrics",
@@ -45,27 +44,25 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     })
 }
 
-/// CPU times in milliseconds, and resident memory in MiB.
-async fn scrapes(program: &Path, effort: Effort) -> Result<(Vec<f64>, Vec<f64>)> {
-    let node = Node::new(SHARED)?;
+/// CPU times in milliseconds.
+async fn scrapes(program: &Path, effort: Effort) -> Result<Vec<f64>> {
+    let node = Node::new()?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let listen = format!("--listen={address}");
     let program = Program::start_with(program, &node, &[&listen])?;
-    kubelet.list(RESOURCE, SHARED.replicas).await?;
+    kubelet.list(RESOURCE, REPLICAS).await?;
     sleep(PAUSE).await;
     let mut cpu = Vec::new();
-    let mut resident = Vec::new();
     for _ in 0..effort.times(40) {
         let before = program.cpu_time();
         scrape(address)?;
         if let (Some(before), Some(after)) = (before, program.cpu_time()) {
             cpu.push(milliseconds(after.saturating_sub(before)));
         }
-        resident.extend(program.resident());
         sleep(PAUSE).await;
     }
-    Ok((cpu, resident))
+    Ok(cpu)
 }
 
 fn scrape(address: SocketAddr) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The size of the program.
+//! The sizes of the programs.
 
 use std::path::Path;
 
@@ -6,14 +6,20 @@ use anyhow::{Context, Result};
 
 use crate::group::{AppliesTo, Group, Row};
 
-pub(super) fn measure(program: &Path) -> Result<Group> {
-    let metadata = std::fs::metadata(program)
-        .with_context(|| format!("cannot read the size of the program `{}`", program.display()))?;
-    let kib = u32::try_from(metadata.len() / 1024)?;
-    let row = Row::new("release program, stripped", "MiB", vec![f64::from(kib) / 1024.0])?;
+pub(super) fn measure(plugin: &Path, probe: &Path) -> Result<Group> {
     Ok(Group {
         title: "Size",
-        how: "The file that `cargo build --release` creates.",
-        rows: vec![row.within(10.0, AppliesTo::Median)],
+        how: "The stripped files that `cargo build --release` creates.",
+        rows: vec![
+            Row::new("directx-device-plugin", "MiB", vec![mebibytes(plugin)?])?
+                .within(10.0, AppliesTo::Median),
+            Row::new("gpu-probe", "MiB", vec![mebibytes(probe)?])?.within(1.0, AppliesTo::Median),
+        ],
     })
+}
+
+fn mebibytes(program: &Path) -> Result<f64> {
+    let metadata = std::fs::metadata(program)
+        .with_context(|| format!("cannot read the size of `{}`", program.display()))?;
+    Ok(f64::from(u32::try_from(metadata.len() / 1024)?) / 1024.0)
 }

@@ -4,8 +4,9 @@
 //! containerd.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
@@ -24,6 +25,16 @@ const WORDS: [&str; 8] = [
     "%NAME% ä😀",
     "--",
 ];
+
+/// The program that starts containers.
+static CONTAINERD: LazyLock<PathBuf> = LazyLock::new(|| {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("containerd.exe");
+    let mut go = Command::new("go");
+    go.current_dir(root().join("testing/wine_bed/containerd"));
+    go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0");
+    stdout(go.args(["build", "-o"]).arg(&program).arg("."));
+    program
+});
 
 /// A folder with the launcher, the program that starts containers, and programs of images.
 struct Bed {
@@ -44,11 +55,7 @@ impl Bed {
     fn new() -> Bed {
         let launcher = Launcher::new();
         // Windows looks for `directx-visible` in the folder of the program that starts it.
-        let containerd = launcher.folder.join("containerd.exe");
-        let mut go = Command::new("go");
-        go.current_dir(root().join("testing/wine_bed/containerd"));
-        go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0");
-        stdout(go.args(["build", "-o"]).arg(&containerd).arg("."));
+        let containerd = copy(&CONTAINERD, &launcher.folder);
         let folder = launcher.folder.join("a b");
         fs::create_dir(&folder).unwrap();
         let program = windows_build("wine_bed.exe");

@@ -12,7 +12,8 @@ fn devices(options: &[&str]) -> Vec<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/nvml_of_a_vgpu.rs");
     let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut rustc = Command::new(program);
-    rustc.args(["--edition", "2024", "--crate-type", "cdylib"]).args(options);
+    rustc.args(["--edition", "2024", "--cap-lints", "allow"]);
+    rustc.args(["--crate-type", "cdylib"]).args(options);
     rustc.arg("-o").arg(folder.path().join("libnvidia-ml.so.1")).arg(source);
     assert!(rustc.status().unwrap().success());
     let outcome = Outcome::of(probe(&["nvml"]).env("LD_LIBRARY_PATH", folder.path()));

@@ -10,7 +10,7 @@ use kubelet_double::{Cleanup, KubeletDouble, KubeletOptions, Release};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, Plugin};
-use crate::{SEEDS, SERIAL, number};
+use crate::{SEED, SERIAL, number};
 
 const NAMES: [&str; 2] = ["example.com/a", "example.com/b"];
 
@@ -27,7 +27,7 @@ fn recovers_from_random_deletions() {
     }
     let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let rounds = number("CAMPAIGN_ROUNDS").unwrap_or(ROUNDS);
-    let seed = number("CAMPAIGN_SEED").unwrap_or(SEEDS[0]);
+    let seed = number("CAMPAIGN_SEED").unwrap_or(SEED);
     println!("CAMPAIGN_SEED={seed} CAMPAIGN_ROUNDS={rounds}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(run(seed, rounds));
