@@ -11,10 +11,9 @@ use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for, ignored_tests};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 11] = [
+const NOT_UNDER_WINE: [(&str, &str); 10] = [
     ("bench", "measures the daemon on this machine"),
     ("doc_pages", "reads documents of the repository, in the same way everywhere"),
-    ("dxg_suite", "tests the program for Linux"),
     ("fleet", "drives a cluster on Linux"),
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("image_suite", "starts xtask"),

@@ -16,7 +16,7 @@ use crate::runner::{
 };
 
 /// The jobs that the tests run, each in a workflow.
-const TESTED: [(&str, &[&str]); 8] = [
+const TESTED: [(&str, &[&str]); 7] = [
     ("linux", &["test"]),
     ("nightly", &["nightly"]),
     ("package", &["build", "sign", "package", "check"]),
@@ -24,7 +24,6 @@ const TESTED: [(&str, &[&str]); 8] = [
     ("release", &["release"]),
     ("windows", &["test"]),
     ("windows-node", &["build", "hosted"]),
-    ("wsl", &["root"]),
 ];
 
 #[test]
@@ -48,7 +47,6 @@ fn the_workflows_test_the_steps_that_exist_and_the_programs_that_they_build() {
     runner.run("windows-node", "build", &root, &[]);
     images_have_the_commit();
     windows_node(&runner);
-    wsl(&runner);
 }
 
 /// The files that a job keeps, by their patterns.
@@ -91,27 +89,6 @@ fn windows_node(runner: &Runner) {
     );
     runner.run("windows-node", "hosted", &job, &[]);
     assert!(read(runner.path("summary.md")).ends_with("report\n"));
-}
-
-/// The program runs as in WSL2, but not in a root file system of its own.
-fn wsl(runner: &Runner) {
-    runner.tool("sudo", "exec \"$@\"");
-    runner.tool(
-        "mmdebstrap",
-        "archive=$4\nset -- $2\nexec tar --create --gzip --file \"$archive\" --transform \"s,.*/,.$4/,\" \"$2\" \"$3\"",
-    );
-    runner.run("wsl", "root", &workspace(), &[]);
-    let [archive] = &kept("wsl", "root")[..] else { panic!("the job keeps several files") };
-    let folder = runner.path("wsl");
-    fs::create_dir(&folder).unwrap();
-    let mut unpack = Command::new("tar");
-    output(unpack.current_dir(&folder).arg("-xzf").arg(workspace().join(archive)));
-    let wsl = jobs("wsl");
-    let step = steps(&wsl["wsl"]).last().unwrap();
-    let (_, check) = step["run"].as_str().unwrap().split_once(" --exec ").unwrap();
-    let check = check.replace("/usr/local/bin/", "usr/local/bin/");
-    output(Command::new("sh").current_dir(&folder).args(["-c", &check]));
-    assert!(fs::read_dir(folder.join("results")).unwrap().count() > 0);
 }
 
 /// Every other step is one command, in the table of what only GitHub can show.
