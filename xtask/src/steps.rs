@@ -6,10 +6,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::{download, run};
-use crate::workspace::{
-    self, STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests,
-};
-use crate::{documentation, image, kubernetes_suites, nightly, prerequisites, windows_suites};
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::{documentation, kubernetes_suites, nightly, prerequisites, windows_suites};
 
 /// A check that runs a few commands.
 pub(crate) struct Step {
@@ -153,9 +151,6 @@ pub(crate) const STEPS: &[Step] = &[
         kubernetes_suites::metrics,
     )
     .needs(&[GO]),
-    Step::new("dxg", "the static Linux program with a double of /dev/dxg at its system calls", dxg)
-        .needs(&[STATIC_BUILDS])
-        .linux("the program is that of Linux nodes"),
     Step::new("clients", "C++ and Go clients of the discovery library", windows_suites::clients)
         .needs(&[GO, CPP]),
     Step::new("windows", "lints for Windows", windows_lints)
@@ -193,7 +188,7 @@ pub(crate) const STEPS: &[Step] = &[
     .linux(TOOLS),
     Step::new(
         "linux-node",
-        "a Linux node with kubelet, containerd and runc, and a device as /dev/dxg",
+        "the plugin on a Linux node with kubelet, containerd and runc, as in deploy/linux.yml",
         kubernetes_suites::linux_node,
     )
     .needs(&[GO, CONTAINER_RUNTIME, STATIC_BUILDS])
@@ -281,11 +276,6 @@ fn windows_lints() -> Result<()> {
         run(clippy.args(["--features", "dll", "--target", target]).args(DENY_WARNINGS))?;
     }
     Ok(())
-}
-
-fn dxg() -> Result<()> {
-    image::compile(STATIC_TARGET, image::LINUX.packages, "dev", None)?;
-    run(&mut ignored_tests(&["--test", "dxg"]))
 }
 
 fn images() -> Result<()> {

@@ -14,13 +14,12 @@ use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, cargo_for
 
 /// Packages whose own tests do not run under Wine, and why. Those of `feature_discovery` could be
 /// left out, too, but the same command builds its program.
-const NOT_UNDER_WINE: [(&str, &str); 16] = [
+const NOT_UNDER_WINE: [(&str, &str); 15] = [
     ("bench", "measures the daemon on this machine"),
     ("cluster", "connects everything in memory, in the same way everywhere"),
     ("config", "decides, in the same way everywhere; `wine_suite` has the folder of Windows"),
     ("devices", "decides, in the same way everywhere"),
     ("doc_pages", "reads documents of the repository, in the same way everywhere"),
-    ("dxg_suite", "tests the program for Linux"),
     ("fleet", "drives a cluster on Linux"),
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("image_suite", "starts xtask"),

@@ -76,10 +76,6 @@ func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanag
 	return k.devices.GetDeviceRunContainerOptions(context.Background(), pod, container)
 }
 
-func init() {
-	variants = append(variants, variant{name: "CDI devices", config: "cdiDevices: true"})
-}
-
 // hasCDI is whether containers get CDI devices.
 const hasCDI = true
 

@@ -21,10 +21,9 @@ const (
 	// limit bounds every wait for something that takes seconds on an idle machine.
 	limit = time.Minute
 
-	manifests  = "/etc/kubernetes/manifests"
-	podLogs    = "/var/log/pods"
-	inventory  = sharedFolder + "/inventory.yaml"
-	pluginFile = sharedFolder + "/plugin.yaml"
+	manifests = "/etc/kubernetes/manifests"
+	podLogs   = "/var/log/pods"
+	inventory = sharedFolder + "/inventory.yaml"
 )
 
 // containerdConfiguration also suits machines that lack the programs of AppArmor or the capability
@@ -144,7 +143,7 @@ func startKubelet(t *testing.T) *daemon {
 
 func startPlugin(t *testing.T) *daemon {
 	t.Helper()
-	d := start(t, "directx-device-plugin", "serve", "--driver-model=wddm", "--inventory", inventory, "--config", pluginFile)
+	d := start(t, "directx-device-plugin", "serve", "--driver-model=wddm", "--inventory", inventory)
 	awaitRegistration(t)
 	return d
 }
@@ -189,12 +188,12 @@ func addPod(t *testing.T, name string, spec map[string]any) {
 	must(t, os.Rename(partial, filepath.Join(manifests, name+".json")))
 }
 
-// addCheckPod gives the kubelet a pod that requests devices, and checks what it can do.
-func addCheckPod(t *testing.T, name string, devices int, number uint64) {
+// addCheckPod gives the kubelet a pod that requests devices, and prints its environment.
+func addCheckPod(t *testing.T, name string, devices int) {
 	t.Helper()
 	container := map[string]any{
 		"name": "main", "image": checkImage, "imagePullPolicy": "Never",
-		"command": []string{"/check", "check", fmt.Sprint(number)},
+		"command": []string{"/check", "check"},
 	}
 	if devices > 0 {
 		container["resources"] = map[string]any{"limits": map[string]int{display: devices}}
@@ -226,6 +225,26 @@ func awaitContainer(t *testing.T, name, before string) string {
 	return id
 }
 
+// awaitRefusal waits until containerd refuses to create the container of a pod, and returns why.
+func awaitRefusal(t *testing.T, name string) string {
+	t.Helper()
+	message := ""
+	eventually(t, "the container of pod "+name+" is refused", func() error {
+		pods, err := listPods()
+		if err != nil {
+			return err
+		}
+		for _, status := range pods[name].Status.ContainerStatuses {
+			if waiting := status.State.Waiting; waiting != nil && waiting.Reason == "CreateContainerError" {
+				message = waiting.Message
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", pods[name].Status)
+	})
+	return message
+}
+
 // removePod waits until the kubelet has removed a pod.
 func removePod(t *testing.T, name string) {
 	t.Helper()
@@ -239,19 +258,12 @@ func removePod(t *testing.T, name string) {
 	})
 }
 
-// findings is what the program `check` prints.
-type findings struct {
-	Open, OpenOwn  string
-	Content, Write map[string]string
-	Environment    []string
-}
-
-// awaitFindings returns what the newest container of a pod has printed.
-func awaitFindings(t *testing.T, name string, restarts int) findings {
+// awaitEnvironment returns the variables that the container of a pod has printed.
+func awaitEnvironment(t *testing.T, name string) []string {
 	t.Helper()
-	var found findings
-	eventually(t, "pod "+name+" has checked its device", func() error {
-		files, err := filepath.Glob(fmt.Sprintf("%s/default_%s-%s_*/main/%d.log", podLogs, name, nodeName, restarts))
+	var found []string
+	eventually(t, "pod "+name+" has printed its environment", func() error {
+		files, err := filepath.Glob(fmt.Sprintf("%s/default_%s-%s_*/main/0.log", podLogs, name, nodeName))
 		if err != nil || len(files) != 1 {
 			return fmt.Errorf("%v %w", files, err)
 		}

@@ -11,11 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// sharedFolder is the only folder of the machine that the node may write to.
-	sharedFolder = "/node"
-	dxg          = "/dev/dxg"
-)
+// sharedFolder is the only folder of the machine that the node may write to.
+const sharedFolder = "/node"
 
 // deviceFiles are those of every Linux that containers and the kubelet use.
 var deviceFiles = map[string]uint64{
@@ -238,24 +235,4 @@ func startLoopback() error {
 	}
 	request.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
-}
-
-// makeDXG creates /dev/dxg with the number of a device of this machine. It is one that containers may
-// not open by default, and whose opening has no effect.
-func makeDXG() (uint64, error) {
-	text, err := os.ReadFile("/proc/misc")
-	if err != nil {
-		return 0, err
-	}
-	for _, wanted := range []string{"fuse", "loop-control", "cpu_dma_latency"} {
-		for line := range strings.Lines(string(text)) {
-			var minor uint32
-			var name string
-			if _, err := fmt.Sscan(line, &minor, &name); err == nil && name == wanted {
-				number := unix.Mkdev(10, minor)
-				return number, unix.Mknod(dxg, unix.S_IFCHR|0o666, int(number))
-			}
-		}
-	}
-	return 0, fmt.Errorf("no suitable device in /proc/misc: %s", text)
 }

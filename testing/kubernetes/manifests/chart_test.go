@@ -322,7 +322,7 @@ func TestNotes(t *testing.T) {
 	text = notes("visibility: {enabled: true, inject: true}")
 	mustContain(text, "except those with the label\ndirectx.microsoft.com/visibility-inject=disabled. The devices of a node are unhealthy until it has its files.")
 	text = notes("linux: {enabled: true}")
-	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
+	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/demonstration=true \n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",

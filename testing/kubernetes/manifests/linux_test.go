@@ -17,9 +17,8 @@ func isLinux(daemonSet *appsv1.DaemonSet) bool {
 	return daemonSet.Spec.Template.Spec.OS.Name == corev1.Linux
 }
 
-// linuxFaults returns what is wrong with pods for Linux. Those that discover features only open the
-// plugin's sockets.
-func linuxFaults(pod corev1.PodSpec, discovers bool) []string {
+// linuxFaults returns what is wrong with pods for Linux. They only use sockets.
+func linuxFaults(pod corev1.PodSpec) []string {
 	var found []string
 	must := func(condition bool, format string, arguments ...any) {
 		if !condition {
@@ -28,27 +27,21 @@ func linuxFaults(pod corev1.PodSpec, discovers bool) []string {
 	}
 	container := pod.Containers[0]
 	context := container.SecurityContext
-	must(pod.NodeSelector["directx.microsoft.com/dxg"] == "true", "the pods run on nodes without /dev/dxg")
+	must(pod.NodeSelector["directx.microsoft.com/demonstration"] == "true", "the pods run on nodes that were not chosen")
 	must(!pod.HostPID && !pod.HostIPC && pod.HostNetwork == (len(container.Ports) > 0), "the pods share more of the host than they need")
 	must(*context.RunAsUser == 0, "the pods cannot open the sockets of the kubelet and of the plugin")
-	if discovers {
-		unprivileged := context.Privileged == nil && context.AllowPrivilegeEscalation != nil && !*context.AllowPrivilegeEscalation &&
-			context.Capabilities != nil && slices.Equal(context.Capabilities.Drop, []corev1.Capability{"ALL"})
-		must(unprivileged, "the pods have more rights than they need")
-	} else {
-		must(context.Privileged != nil && *context.Privileged, "the pods cannot open /dev/dxg")
-	}
+	unprivileged := context.Privileged == nil && context.AllowPrivilegeEscalation != nil && !*context.AllowPrivilegeEscalation &&
+		context.Capabilities != nil && slices.Equal(context.Capabilities.Drop, []corev1.Capability{"ALL"})
+	must(unprivileged, "the pods have more rights than they need")
 	must(*context.ReadOnlyRootFilesystem, "the pods can write to their root")
 	for _, mount := range container.VolumeMounts {
-		writes := mount.Name == "device-plugins" || mount.Name == "cdi"
-		must(mount.ReadOnly != writes, "the pods can write to %s, or must", mount.MountPath)
-		// WSL without systemd has no shared mounts (k3s-io/k3s#9781).
+		must(mount.ReadOnly != (mount.Name == "device-plugins"), "the pods can write to %s, or must", mount.MountPath)
 		must(mount.MountPropagation == nil, "the pods start only where %s is a shared mount", mount.MountPath)
-		volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
+		volume := volumeOf(pod, mount)
 		if volume.HostPath != nil {
-			// The libraries contain the paths of their folders. The sockets of the kubelet may be elsewhere on the node.
+			// The sockets of the kubelet may be elsewhere on the node.
 			isKubelet := mount.MountPath == "/var/lib/kubelet/"+mount.Name && strings.HasSuffix(volume.HostPath.Path, "/"+mount.Name)
-			must(isKubelet || volume.HostPath.Path == mount.MountPath, "%s is at another path in the container", volume.HostPath.Path)
+			must(isKubelet, "%s is at another path in the container", volume.HostPath.Path)
 			must(*volume.HostPath.Type == corev1.HostPathUnset, "the pods start only where %s exists", volume.HostPath.Path)
 		}
 	}
@@ -69,8 +62,8 @@ func paths(pod corev1.PodSpec) string {
 // TestLinux checks that the chart and the manifest have the same pods for Linux nodes, and that nodes
 // of both systems can be in one cluster.
 func TestLinux(t *testing.T) {
-	const folders = "/var/lib/kubelet/device-plugins /var/lib/kubelet/pod-resources /usr/lib/wsl"
-	chart := mustRender(t, "linux: {enabled: true}").daemonSets
+	rendered := mustRender(t, "linux: {enabled: true}")
+	chart := rendered.daemonSets
 	if len(chart) != 2 || isLinux(chart[0]) || !isLinux(chart[1]) {
 		t.Fatalf("the chart has %d DaemonSets", len(chart))
 	}
@@ -83,7 +76,19 @@ func TestLinux(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods := []corev1.PodSpec{manifest.daemonSets[0].Spec.Template.Spec, chart[1].Spec.Template.Spec}
-	mustEqual(t, "folders", paths(pods[0]), folders)
+	mustEqual(t, "folders", paths(pods[0]), "/var/lib/kubelet/device-plugins /var/lib/kubelet/pod-resources")
+	inventories := []string{}
+	for i, objects := range []objects{manifest, rendered} {
+		mount := pods[i].Containers[0].VolumeMounts[2]
+		volume := volumeOf(pods[i], mount)
+		namespace := objects.daemonSets[len(objects.daemonSets)-1].Namespace
+		inventories = append(inventories, volumeFiles(t, volume, namespace, objects.configMaps)["inventory.yaml"])
+		// The chart names its objects after the release.
+		volume.ConfigMap.Name = "inventory"
+	}
+	// The file of the chart begins with a comment.
+	_, inventory, _ := strings.Cut(inventories[1], "schema: ")
+	mustEqual(t, "inventory of the manifest", inventories[0], "schema: "+inventory)
 	// What the chart has in addition to every manifest.
 	words := &pods[1].Containers[0].Args
 	*words = slices.DeleteFunc(*words, func(word string) bool { return strings.HasPrefix(word, "--log-") })
@@ -104,26 +109,22 @@ func TestLinux(t *testing.T) {
 			t.Errorf("the DaemonSets %s and %s collide", windows.Name, linux.Name)
 		}
 	}
-
-	cdi := mustRender(t, "linux: {enabled: true, cdi: true}\nconfig: {map: {a: 'cdiDevices: true'}}")
-	mustEqual(t, "folders with CDI", paths(cdi.daemonSets[1].Spec.Template.Spec), folders+" /var/run/cdi")
-	mustBeSafe(t, cdi.daemonSets[1])
-	newContainer(t, cdi.daemonSets[1], cdi.configMaps).mustAdvertise(wsl2, map[string]int64{display: 2, compute: 0})
 }
 
 // TestUnsafeLinuxPodsAreFound shows that linuxFaults finds what it looks for.
 func TestUnsafeLinuxPodsAreFound(t *testing.T) {
+	const resources = "/var/lib/kubelet/pod-resources"
 	valid := read(t, "deploy/linux.yml")
 	for _, change := range []struct{ from, to, fault string }{
-		{"        directx.microsoft.com/dxg: 'true'\n", "", "nodes without /dev/dxg"},
+		{"        directx.microsoft.com/demonstration: 'true'\n", "", "nodes that were not chosen"},
 		{"      containers:", "      hostPID: true\n      containers:", "share more of the host"},
-		{"privileged: true", "privileged: false", "cannot open /dev/dxg"},
+		{"allowPrivilegeEscalation: false", "privileged: true", "more rights than they need"},
 		{"runAsUser: 0", "runAsUser: 1", "cannot open the sockets"},
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "write to their root"},
-		{"mountPath: /usr/lib/wsl\n          readOnly: true", "mountPath: /usr/lib/wsl", "write to /usr/lib/wsl"},
-		{"mountPath: /usr/lib/wsl\n", "mountPath: /usr/lib/wsl\n          mountPropagation: HostToContainer\n", "shared mount"},
-		{"mountPath: /usr/lib/wsl\n", "mountPath: /wsl\n", "another path"},
-		{"          path: /usr/lib/wsl\n", "          path: /usr/lib/wsl\n          type: Directory\n", "start only where /usr/lib/wsl exists"},
+		{"mountPath: " + resources + "\n          readOnly: true", "mountPath: " + resources, "write to " + resources},
+		{"mountPath: " + resources + "\n", "mountPath: " + resources + "\n          mountPropagation: HostToContainer\n", "shared mount"},
+		{"mountPath: " + resources + "\n", "mountPath: /pod-resources\n", "another path"},
+		{"          path: " + resources + "\n", "          path: " + resources + "\n          type: Directory\n", "start only where " + resources + " exists"},
 		{"kubernetes.io/os: linux", "kubernetes.io/os: windows", "may run on Linux and on Windows"},
 	} {
 		t.Run(change.fault, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestKubeletDirectory(t *testing.T) {
 	found := mustRender(t, "linux: {enabled: true, config: shared, kubeletDir: /var/lib/k0s/kubelet}\n"+enabled)
 	const plugins = "/var/lib/k0s/kubelet/device-plugins"
 	for i, folders := range map[int]string{
-		1: plugins + " /var/lib/k0s/kubelet/pod-resources /usr/lib/wsl",
+		1: plugins + " /var/lib/k0s/kubelet/pod-resources",
 		3: plugins,
 	} {
 		mustBeSafe(t, found.daemonSets[i])
@@ -174,13 +175,13 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	mustBeSafe(t, linux)
 	pod := linux.Spec.Template.Spec
 	mustEqual(t, "image", pod.Containers[0].Image, "example.com/linux:test")
-	expected := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "directx.microsoft.com/dxg": "true", "zone": "a"}
+	expected := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "directx.microsoft.com/demonstration": "true", "zone": "a"}
 	if !maps.Equal(pod.NodeSelector, expected) || pod.Affinity != nil || len(pod.Tolerations) != 1 || pod.Tolerations[0].Key != "a" {
 		t.Errorf("the pods run on nodes with %v, %v and %v", pod.NodeSelector, pod.Affinity, pod.Tolerations)
 	}
 	mustEqual(t, "arguments", strings.Join(pod.Containers[0].Args, " "),
-		"serve --driver-model=wddm --driver-model=mcdm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=10.0.0.1:9400")
-	labelled := mustRender(t, "linux: {enabled: true, nodeSelector: {directx.microsoft.com/dxg: null, feature: a}}").daemonSets[1]
+		"serve --driver-model=wddm --driver-model=mcdm --inventory=/etc/directx-inventory/inventory.yaml --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=10.0.0.1:9400")
+	labelled := mustRender(t, "linux: {enabled: true, nodeSelector: {directx.microsoft.com/demonstration: null, feature: a}}").daemonSets[1]
 	expected = map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "feature": "a"}
 	if selector := labelled.Spec.Template.Spec.NodeSelector; !maps.Equal(selector, expected) {
 		t.Errorf("the pods run on nodes with %v", selector)
@@ -197,7 +198,7 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	c := newContainer(t, linux, found.configMaps)
 	c.mustAcceptCommands()
 	c.mustReadConfiguration()
-	c.mustAdvertise(wsl2, map[string]int64{display: 8, compute: 0})
+	c.mustAdvertise(own, map[string]int64{display: 8, compute: 0})
 }
 
 // TestHelmTest checks the pods of `helm test`: they run on the nodes of the plugin, and ask as its readiness
@@ -255,9 +256,9 @@ func TestLinuxDiscovery(t *testing.T) {
 	mustEqual(t, "folders", paths(pod), "/var/lib/kubelet/device-plugins")
 	mustEqual(t, "account", pod.ServiceAccountName, windows.Spec.Template.Spec.ServiceAccountName)
 	mustOnlyAskThePlugin(t, linux)
-	labels := newContainer(t, found.daemonSets[1], found.configMaps).labels(linux, wsl2)
+	labels := newContainer(t, found.daemonSets[1], found.configMaps).labels(linux, own)
 	mustEqual(t, "count", labels["directx.microsoft.com/count"], "2")
-	mustEqual(t, "product", labels["nvidia.com/gpu.product"], "NVIDIA-GeForce-RTX-4060-Laptop-GPU-SHARED")
+	mustEqual(t, "product", labels["nvidia.com/gpu.product"], "Tesla-T4-SHARED")
 }
 
 // TestUnsafeDiscoveryIsFound shows that faults finds what it looks for in the pods that label nodes.

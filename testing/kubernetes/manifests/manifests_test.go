@@ -16,8 +16,8 @@ const (
 	twoT4      = "aws-t4-two.yaml"             // two NVIDIA T4
 	twoVendors = "made-up-two-vendors.yaml"    // one NVIDIA A10, one AMD V520
 	npu        = "made-up-npu-beside-gpu.yaml" // one Intel NPU and one GPU
-	wsl2       = "made-up-wsl2-laptop.yaml"    // an Intel GPU, an NVIDIA GPU and an NPU, on Linux
 	none       = "generated/no-adapters.yaml"  // no device
+	own        = ""                            // the host in the container's own inventory
 )
 
 const (
@@ -42,7 +42,7 @@ var manifests = []struct {
 	{"aks.yml", "device-plugin-legacy", twoT4, map[string]int64{"microsoft.com/directx": 2}},
 	{"aks.yml", "device-plugin-legacy", twoVendors, map[string]int64{"microsoft.com/directx": 1}},
 	{"ack.yml", "device-plugin-legacy", twoT4, map[string]int64{"windows.alibabacloud.com/directx": 512}},
-	{"linux.yml", "directx-device-plugin-linux", wsl2, map[string]int64{display: 2, compute: 0}},
+	{"linux.yml", "directx-device-plugin-linux", own, map[string]int64{display: 2, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", twoT4, map[string]int64{"nvidia.com/gpu": 2, display: 0, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0}},
 	{"nvidia-gpu.yml", "directx-device-plugin", npu, map[string]int64{"nvidia.com/gpu": 1, display: 0, compute: 1}},

@@ -42,7 +42,7 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	must(len(pod.Containers) == 1, "the pods have more than one container")
 
 	if isLinux(daemonSet) {
-		found = append(found, linuxFaults(pod, discovers)...)
+		found = append(found, linuxFaults(pod)...)
 	} else {
 		found = append(found, windowsFaults(pod)...)
 	}

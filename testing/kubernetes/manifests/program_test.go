@@ -55,10 +55,11 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 	spec := pod.Containers[0]
 	c := &container{t: t, name: daemonSet.Name, root: t.TempDir(), environment: os.Environ()}
 	for _, mount := range spec.VolumeMounts {
-		if mount.Name != "config" && isLinux(daemonSet) {
+		volume := volumeOf(pod, mount)
+		if volume.ConfigMap == nil {
 			continue // a folder of the node
 		}
-		for path, text := range volumeFiles(t, pod, mount.Name, daemonSet.Namespace, configMaps) {
+		for path, text := range volumeFiles(t, volume, daemonSet.Namespace, configMaps) {
 			file := filepath.Join(c.root, filepath.FromSlash(mount.MountPath), path)
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)
@@ -100,10 +101,13 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 	return c
 }
 
+func volumeOf(pod corev1.PodSpec, mount corev1.VolumeMount) corev1.Volume {
+	return pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
+}
+
 // volumeFiles returns the files of a ConfigMap volume, as the kubelet writes them.
-func volumeFiles(t *testing.T, pod corev1.PodSpec, name, namespace string, configMaps []*corev1.ConfigMap) map[string]string {
+func volumeFiles(t *testing.T, volume corev1.Volume, namespace string, configMaps []*corev1.ConfigMap) map[string]string {
 	t.Helper()
-	volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name })]
 	found := slices.IndexFunc(configMaps, func(c *corev1.ConfigMap) bool {
 		return c.Name == volume.ConfigMap.Name && c.Namespace == namespace
 	})
@@ -127,8 +131,10 @@ func volumeFiles(t *testing.T, pod corev1.PodSpec, name, namespace string, confi
 
 // expand replaces the mount point in a path. On Linux, the mount point is the root.
 func (c *container) expand(word string) string {
-	if path, found := strings.CutPrefix(word, "--config=/"); found {
-		return "--config=" + filepath.Join(c.root, path)
+	for _, option := range []string{"--config=", inventoryOption} {
+		if path, found := strings.CutPrefix(word, option+"/"); found {
+			return option + filepath.Join(c.root, path)
+		}
 	}
 	replaced := strings.ReplaceAll(word, mountPoint, c.root)
 	if replaced != word {
@@ -165,11 +171,29 @@ func (c *container) mustAcceptCommands() {
 	}
 }
 
-// configuration returns the arguments that `simulate` has, too.
+// inventoryOption is the option with the host of a container.
+const inventoryOption = "--inventory="
+
+// configuration returns the arguments that `simulate` has, too, without the inventory.
 func (c *container) configuration() []string {
 	return slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
-		return strings.HasPrefix(argument, "--listen=")
+		return strings.HasPrefix(argument, "--listen=") || strings.HasPrefix(argument, inventoryOption)
 	})
+}
+
+// inventoryPath returns the path of a recorded host, or of the container's own inventory.
+func (c *container) inventoryPath(name string) string {
+	c.t.Helper()
+	if name != own {
+		return inventoryPath(name)
+	}
+	for _, argument := range c.arguments {
+		if path, found := strings.CutPrefix(argument, inventoryOption); found {
+			return path
+		}
+	}
+	c.t.Fatalf("%s has no inventory", c.name)
+	return ""
 }
 
 // prediction is what `simulate` prints as JSON.
@@ -184,7 +208,7 @@ type prediction struct {
 // simulate runs `simulate` with the container's configuration on a recorded host.
 func (c *container) simulate(inventory string, options ...string) (found prediction) {
 	c.t.Helper()
-	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, c.configuration()...)
+	arguments := append([]string{"simulate", "--output", "json", "--inventory", c.inventoryPath(inventory)}, c.configuration()...)
 	output, err := c.run(append(arguments, options...)...)
 	if err != nil {
 		c.t.Fatal(err)
@@ -271,7 +295,7 @@ func (c *container) daemonLog() string {
 	c.t.Helper()
 	directory := c.t.TempDir()
 	arguments := append([]string{"serve", "--log-format=json", "--log-level=info",
-		"--inventory", inventoryPath(twoT4), "--device-plugin-dir", directory}, c.arguments...)
+		"--inventory", inventoryPath(twoT4), "--device-plugin-dir", directory}, c.configuration()...)
 	command := exec.Command(program, arguments...)
 	command.Env = c.environment
 	var log bytes.Buffer

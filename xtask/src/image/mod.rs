@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Build the image with directx-visible and its filters, which the plugin's image does not have
     #[arg(long)]
     directx_visible: bool,
-    /// Build the image for Linux nodes with /dev/dxg
+    /// Build the image for Linux nodes
     #[arg(long, conflicts_with = "directx_visible")]
     linux: bool,
     /// GitHub repository in the image's labels [default: `$GITHUB_REPOSITORY`]

@@ -55,7 +55,7 @@ pub(crate) const PLUGIN: Shipped = Shipped {
 /// Programs that need no other file.
 pub(crate) const LINUX: Shipped = Shipped {
     name: "directx-device-plugin-linux",
-    description: "Advertises the DirectX devices of Linux nodes with /dev/dxg to Kubernetes",
+    description: "Advertises the DirectX devices of a made-up Windows host to Kubernetes",
     os: "linux",
     target: STATIC_TARGET,
     program: "/directx-device-plugin",

@@ -11,18 +11,14 @@ use crate::image::{self, PLUGIN, Shipped, Source, VISIBLE};
 use crate::process::run;
 use crate::workspace::{self, STATIC_TARGET};
 
-/// The target of `gpu-probe` for Linux, which loads the libraries of the system.
-const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// The packages of the archive for Linux. Those for Windows contain the packages of the images.
-const LINUX_PACKAGES: [&str; 5] =
-    ["plugin", "feature_discovery", "tools", "directx_visible", "gpu_probe"];
+const LINUX_PACKAGES: [&str; 4] = ["plugin", "feature_discovery", "tools", "directx_visible"];
 
 /// The packages of each archive, and their targets.
 pub(super) const SHIPPED: [(&[&str], &str); 3] = [
     (PLUGIN.packages, workspace::WINDOWS_TARGET),
     (VISIBLE.packages, workspace::WINDOWS_TARGET),
-    (&LINUX_PACKAGES, LINUX_TARGET),
+    (&LINUX_PACKAGES, STATIC_TARGET),
 ];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
@@ -86,14 +82,12 @@ fn number(program: &[u8], at: usize) -> usize {
 pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, source: &Source) -> Result<()> {
     import_libraries(windows)?;
 
-    let (probe, static_packages) = LINUX_PACKAGES.split_last().expect("the list is not empty");
-    let probes = image::compile(LINUX_TARGET, &[probe], profile, Some(source))?;
-    copy(&probes.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    let built = image::compile(STATIC_TARGET, static_packages, profile, Some(source))?;
+    let built = image::compile(STATIC_TARGET, &LINUX_PACKAGES, profile, Some(source))?;
     // Its `command` reads the configurations of images.
     copy(&built.join(VISIBLE.name), &linux.join("bin").join(VISIBLE.name))?;
     for name in PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe")) {
-        // The names of clients are for what was written for earlier device plugins on Windows.
+        // Containers of Windows use `gpu-probe`. The names of clients are for what was written for
+        // earlier device plugins on Windows.
         if name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go") {
             continue;
         }

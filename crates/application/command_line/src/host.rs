@@ -7,8 +7,7 @@ use std::sync::Arc;
 #[cfg(any(windows, test))]
 use devices::{Adapter, Vendor};
 use devices::{
-    AdapterSource, AdapterWarning, HostSnapshot, Platform, StoreFiles, WarningEffect,
-    dxg_driver_folder,
+    AdapterSource, AdapterWarning, HostSnapshot, StoreFiles, WarningEffect, check_store_folder,
 };
 
 use crate::host_error::HostError;
@@ -89,11 +88,7 @@ pub fn read_inventory(path: &Path) -> Result<HostSnapshot, HostError> {
 /// folders of a live host are. A folder that cannot be read, or that is not where Windows
 /// keeps driver packages, becomes a warning.
 pub fn list_store_files(snapshot: &mut HostSnapshot) {
-    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
-    list_with(snapshot, &|folder| {
-        let folder = if on_linux { dxg_driver_folder(folder) } else { Some(folder.to_owned()) };
-        win32::files::list(Path::new(&folder.unwrap_or_default()))
-    });
+    list_with(snapshot, &|folder| win32::files::list(Path::new(folder)));
 }
 
 /// `list` lists one folder.
@@ -106,9 +101,7 @@ fn list_with(
         if store.files != StoreFiles::OnDisk {
             continue;
         }
-        let files = snapshot
-            .host
-            .check_store_folder(&store.path)
+        let files = check_store_folder(&store.path, &snapshot.host.system_root)
             .map_err(|error| format!("no file is listed: {error}"))
             .and_then(|()| {
                 list(&store.path).map_err(|error| {
@@ -130,17 +123,9 @@ fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
     Ok(Box::new(source))
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(not(windows))]
 fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
-    let source = dxg::DxgSource::new().map_err(|error| HostError::NoAdapters(error.into()))?;
-    Ok(Box::new(source))
-}
-
-#[cfg(not(any(windows, target_os = "linux")))]
-fn this_host() -> Result<Box<dyn AdapterSource>, HostError> {
-    let os = std::env::consts::OS;
-    let error = format!("this host runs {os}, which has no DirectX adapters");
-    Err(HostError::NoAdapters(error.into()))
+    Err(HostError::NotWindows)
 }
 
 #[cfg(test)]

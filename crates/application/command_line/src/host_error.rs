@@ -7,12 +7,12 @@ use devices::SourceError;
 
 use crate::failure::Failure;
 
-/// What to do on a host without DirectX adapters.
-const USE_INVENTORY: &str = "use an inventory with `--inventory FILE`, which `record` writes on a host with DirectX devices; \
-     in WSL2, run `wsl --update` and check `gpuSupport` in .wslconfig";
+/// What to do on a host that does not run Windows.
+const USE_INVENTORY: &str =
+    "use an inventory with `--inventory FILE`, which `record` writes on a Windows host";
 
-const RESTART: &str = "the graphics driver or the system does not answer: restart the host \
-     (WSL2: `wsl --shutdown`); if it hangs again, update the driver";
+const RESTART: &str = "the graphics driver or the system does not answer: restart the host; if it \
+     hangs again, update the driver";
 
 /// Why the adapters of a host cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +20,9 @@ pub enum HostError {
     /// The inventory is missing or malformed.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
-    /// This host has no DirectX adapters.
-    #[error(transparent)]
-    NoAdapters(SourceError),
+    /// This host does not run Windows.
+    #[error("this host runs {}, which has no DirectX adapters", std::env::consts::OS)]
+    NotWindows,
     /// This Windows lacks what lists adapters.
     #[error(transparent)]
     Unsupported(SourceError),
@@ -53,7 +53,7 @@ impl HostError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             HostError::Inventory(error) => error.hint(),
-            HostError::NoAdapters(_) => Some(USE_INVENTORY),
+            HostError::NotWindows => Some(USE_INVENTORY),
             HostError::NoAnswer(_) => Some(RESTART),
             HostError::Unsupported(_) | HostError::Unreadable(_) | HostError::Thread(_) => None,
         }
@@ -62,7 +62,7 @@ impl HostError {
     /// Whether the command needs other options, rather than another state of the host.
     #[must_use]
     pub fn is_wrong_usage(&self) -> bool {
-        matches!(self, HostError::Inventory(_) | HostError::NoAdapters(_))
+        matches!(self, HostError::Inventory(_) | HostError::NotWindows)
     }
 }
 

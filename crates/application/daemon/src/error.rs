@@ -36,14 +36,6 @@ pub enum DaemonError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The CDI specification cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    CdiFile {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
     /// A file or folder of `directx-visible` cannot be used.
     #[error(transparent)]
     Launcher(#[from] LauncherError),
@@ -138,9 +130,6 @@ impl DaemonError {
             DaemonError::LogFile { .. } => {
                 Some("use the path of a file that this user may create, with `--log-file`")
             }
-            DaemonError::CdiFile { .. } => {
-                Some("mount the folder into the plugin's container, or set `cdiDevices: false`")
-            }
             DaemonError::System { .. } | DaemonError::Panic(_) | DaemonError::Serve(_) => None,
         }
     }
@@ -153,8 +142,7 @@ impl DaemonError {
             | DaemonError::List { .. }
             | DaemonError::LogFile { .. } => true,
             DaemonError::Host(error) => error.is_wrong_usage(),
-            DaemonError::CdiFile { .. }
-            | DaemonError::Launcher(_)
+            DaemonError::Launcher(_)
             | DaemonError::System { .. }
             | DaemonError::Panic(_)
             | DaemonError::Serve(_) => false,

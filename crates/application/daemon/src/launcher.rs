@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use command_line::error_chain;
-use devices::{Catalog, LAUNCHER_FILES, LauncherFiles, Platform};
+use devices::{Catalog, LAUNCHER_FILES, LauncherFiles};
 use tokio::time::Instant;
 
 use crate::LauncherError;
@@ -55,9 +55,9 @@ impl NodeLauncher {
     /// Provides the files if a resource of `catalog` has them. Files that were damaged or removed
     /// are written again. Those that were removed count as provided only if they still exist at
     /// the next check: an antivirus program may remove them again.
-    pub(crate) fn update(&mut self, catalog: &Catalog, platform: Platform) -> LauncherFiles {
+    pub(crate) fn update(&mut self, catalog: &Catalog) -> LauncherFiles {
         let Some(provide) = &self.provide else { return LauncherFiles::Simulated };
-        if platform == Platform::LinuxDxg || !catalog.mounts_launcher() {
+        if !catalog.mounts_launcher() {
             (self.folder, self.problem, self.check_at) = (None, None, None);
             return LauncherFiles::NotProvided;
         }
@@ -159,15 +159,11 @@ mod tests {
         };
         let mut launcher = NodeLauncher::new(Box::new(provide));
         let log = Log::start();
-        let update = |launcher: &mut NodeLauncher, catalog: &Catalog| {
-            launcher.update(catalog, Platform::Windows)
-        };
+        let update = |launcher: &mut NodeLauncher, catalog: &Catalog| launcher.update(catalog);
         let missing = LauncherFiles::NotProvided;
         assert_eq!(update(&mut launcher, &catalog("")), missing);
         assert_eq!(calls.load(Ordering::Relaxed), 0);
         let on = catalog("visibility: launcher");
-        assert_eq!(launcher.update(&on, Platform::LinuxDxg), missing);
-        assert_eq!((calls.load(Ordering::Relaxed), launcher.problem.clone()), (0, None));
         let folder = LauncherFiles::Folder("folder".to_owned());
         assert_eq!(update(&mut launcher, &on), folder);
         assert_eq!(launcher.problem.clone(), None);
@@ -203,7 +199,7 @@ mod tests {
         let files = tempfile::tempdir().unwrap();
         let mut launcher = provided_in(files.path());
         let catalog = catalog("visibility: required");
-        let update = |launcher: &mut NodeLauncher| launcher.update(&catalog, Platform::Windows);
+        let update = |launcher: &mut NodeLauncher| launcher.update(&catalog);
         let LauncherFiles::Folder(folder) = update(&mut launcher) else { panic!("not provided") };
         assert!(launcher.check_at.is_some() && !launcher.needs_update());
         let program = format!("{folder}\\{}", LAUNCHER_FILES[0]);
@@ -225,7 +221,7 @@ mod tests {
     fn files_of_a_prediction_are_simulated() {
         let mut launcher = NodeLauncher::simulated();
         for config in ["", "visibility: required"] {
-            let files = launcher.update(&catalog(config), Platform::Windows);
+            let files = launcher.update(&catalog(config));
             assert_eq!((files, launcher.check_at), (LauncherFiles::Simulated, None));
         }
     }
@@ -234,7 +230,7 @@ mod tests {
     #[test]
     fn only_windows_has_the_files() {
         let mut launcher = NodeLauncher::of_this_machine();
-        let files = launcher.update(&catalog("visibility: launcher"), Platform::Windows);
+        let files = launcher.update(&catalog("visibility: launcher"));
         assert_eq!(files, LauncherFiles::NotProvided);
         let problem = launcher.problem.unwrap();
         assert!(problem.contains("this machine does not run Windows; hint: "), "{problem}");

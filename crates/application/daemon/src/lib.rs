@@ -6,7 +6,6 @@
 pub mod answering_daemons;
 #[cfg(test)]
 mod blocked_connect_tests;
-mod cdi;
 pub mod configuration;
 pub mod cordon_file;
 mod error;
@@ -22,7 +21,6 @@ pub mod plugin_report;
 pub mod run;
 pub mod signals;
 pub mod status;
-mod temporary_file;
 #[cfg(feature = "test_host")]
 pub mod test_host;
 

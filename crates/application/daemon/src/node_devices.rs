@@ -25,7 +25,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::DaemonError;
-use crate::cdi;
 use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::Cause;
@@ -61,7 +60,6 @@ pub struct NodeDevices {
     cordons: Option<watch::Receiver<Cordons>>,
     holders: DeviceHolders,
     launcher: NodeLauncher,
-    provides_cdi: bool,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     failures: RepeatedText,
@@ -126,7 +124,6 @@ impl NodeDevices {
             cordons: sources.cordons,
             holders: sources.holders,
             launcher: sources.launcher,
-            provides_cdi: sources.provides_cdi,
             snapshot,
             failures: RepeatedText::default(),
             origin: Instant::now(),
@@ -138,17 +135,6 @@ impl NodeDevices {
         devices.resources = devices.resources_of(&devices.published.set());
         devices.serve_resources();
         devices
-    }
-
-    fn update_cdi(&self, set: &DeviceSet) {
-        if !self.provides_cdi {
-            return;
-        }
-        let problem = cdi::provide_for(set).err().map(|error| command_line::error_chain(&error));
-        if let Some(error) = &problem {
-            tracing::error!(error, "containers cannot start");
-        }
-        self.published.set_cdi_problem(problem);
     }
 
     /// The resources, with their lists.
@@ -248,8 +234,7 @@ impl NodeDevices {
             None => Cordons::default(),
         };
         self.snapshot = HostSnapshot { resets, cordoned, ..snapshot };
-        self.snapshot.host.launcher =
-            self.launcher.update(&self.catalog, self.snapshot.host.platform);
+        self.snapshot.host.launcher = self.launcher.update(&self.catalog);
         if self.published.pending().is_some() {
             return self.publish_first();
         }
@@ -292,8 +277,7 @@ impl NodeDevices {
 
     /// Provides `directx-visible` again. Containers get it only if that succeeds.
     fn update_launcher(&mut self) {
-        self.snapshot.host.launcher =
-            self.launcher.update(&self.catalog, self.snapshot.host.platform);
+        self.snapshot.host.launcher = self.launcher.update(&self.catalog);
         self.advance();
     }
 
@@ -301,7 +285,7 @@ impl NodeDevices {
     fn apply_configuration(&mut self, config: Config) {
         let catalog = Catalog::new(config.policy.clone());
         // The files exist before a container can get them.
-        self.snapshot.host.launcher = self.launcher.update(&catalog, self.snapshot.host.platform);
+        self.snapshot.host.launcher = self.launcher.update(&catalog);
         match self.reconfigure(catalog) {
             Ok(()) => self.configuration.applied(config),
             Err(error) => {
@@ -391,7 +375,6 @@ impl NodeDevices {
         discovery: Discovery,
         lists: impl IntoIterator<Item = Result<DeviceList, DaemonError>>,
     ) {
-        self.update_cdi(discovery.set());
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(discovery);
         for (resource, list) in self.resources.iter().zip(lists) {

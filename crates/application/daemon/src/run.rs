@@ -82,7 +82,6 @@ impl Daemon {
         let sources = NodeSources {
             holders: DeviceHolders::new(ask_kubelet(Arc::clone(&pods))),
             launcher: NodeLauncher::of_this_machine(),
-            provides_cdi: true,
             ..NodeSources::start(host, reload)?
         };
         let devices = event_loop.block_on(NodeDevices::start(catalog, sources))?;

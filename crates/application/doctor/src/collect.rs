@@ -19,7 +19,7 @@ use command_line::HostError;
 use config::{Config, ConfigError};
 use daemon::answering_daemons::{Answers, NodeState};
 use daemon::{DaemonError, cordon_file, event_loop};
-use devices::{Cordons, DXG_FOLDERS, HostFacts, HostSnapshot, LauncherFiles, Platform};
+use devices::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -39,8 +39,6 @@ pub(crate) struct NodeFacts {
     pub(crate) unread: Option<HostError>,
     /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
-    /// The folders with libraries that this Linux node lacks; empty for an inventory.
-    pub(crate) missing_folders: Vec<&'static str>,
     pub(crate) image: Option<ImageVersion>,
     /// What was found out about the kubelet's device plugin directory and the socket in it.
     pub(crate) directory: [Finding; 2],
@@ -59,7 +57,6 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
     snapshot.host.launcher = launcher(&missing_launcher_files);
-    let missing_folders = missing_folders(&snapshot.host);
     let configuration = request.configuration();
     let path = request.directory(configuration.as_ref().ok());
     let plugin = path.as_deref().map(plugin_in).transpose()?;
@@ -77,7 +74,6 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
         snapshot,
         unread,
         missing_launcher_files,
-        missing_folders,
         image,
         directory,
         plugin,
@@ -123,7 +119,7 @@ fn host_facts() -> HostFacts {
 
 #[cfg(not(windows))]
 fn host_facts() -> HostFacts {
-    HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() }
+    HostFacts::default()
 }
 
 /// The files that the best of the folders with `directx-visible` lacks.
@@ -137,14 +133,6 @@ fn missing_launcher_files() -> Vec<&'static str> {
 /// them, it reports that itself.
 fn launcher(missing: &[&'static str]) -> LauncherFiles {
     if missing.is_empty() { LauncherFiles::Simulated } else { LauncherFiles::NotProvided }
-}
-
-/// The folders with libraries that a plugin on this Linux machine would mount and that do not exist.
-fn missing_folders(host: &HostFacts) -> Vec<&'static str> {
-    if !host.is_this_machine || host.platform != Platform::LinuxDxg {
-        return Vec::new();
-    }
-    DXG_FOLDERS.into_iter().filter(|folder| !Path::new(folder).exists()).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod software;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use devices::{Criteria, Platform, discover};
+use devices::{Criteria, discover};
 
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, Subject};
@@ -28,23 +28,20 @@ pub(crate) const UNREAD: &str = "the adapters could not be read";
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let host = &facts.snapshot.host;
     let node = &facts.snapshot.node;
-    let mut checks = match host.platform {
-        Platform::LinuxDxg => host::linux(host),
-        Platform::Windows => vec![
-            host::windows(host),
-            host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
-            host::image(host, facts.image),
-            software::containerd(node.containerd.as_ref(), node.kubelet.as_ref()),
-            software::kubelet(node.kubelet.as_ref()),
-        ],
-    };
+    let mut checks = vec![
+        host::windows(host),
+        host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
+        host::image(host, facts.image),
+        software::containerd(node.containerd.as_ref(), node.kubelet.as_ref()),
+        software::kubelet(node.kubelet.as_ref()),
+    ];
     checks.extend(facts.directory.clone());
     checks.extend(plugin::plugin(facts));
     checks.extend(resources::configuration(&facts.configuration));
     // Devices are checked even if the configuration does not advertise them.
     let devices = discover(&facts.snapshot, Criteria::ALL).devices;
     if let Some(failure) = &facts.unread {
-        checks.push(hardware::unread(failure, host.platform));
+        checks.push(hardware::unread(failure));
         let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
         checks.extend(unknown.map(|subject| subject.skipped(UNREAD)));
     } else {
@@ -52,10 +49,8 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         checks.extend(resources::advertised(facts));
         checks.push(hardware::visibility(&devices, facts));
     }
-    if host.platform == Platform::Windows {
-        checks.extend(resources::launcher(facts));
-        checks.push(hardware::nvml(&devices, &facts.snapshot));
-        checks.push(license::license(&devices, facts));
-    }
+    checks.extend(resources::launcher(facts));
+    checks.push(hardware::nvml(&devices, &facts.snapshot));
+    checks.push(license::license(&devices, facts));
     checks
 }

@@ -97,8 +97,7 @@ subjects! {
     }
     /// The files that a driver names for containers.
     RuntimeFiles {
-        FilesMissing, FoldersMissing, MountsNotApplied, RegistryValuesIgnored, NoDriverStore,
-        InsideContainer,
+        FilesMissing, MountsNotApplied, RegistryValuesIgnored, NoDriverStore, InsideContainer,
     }
     /// What the kubelet gets.
     Resources {

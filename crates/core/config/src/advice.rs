@@ -11,13 +11,18 @@ use crate::settings::{SetValues, nested_keys};
 pub(crate) const RESOURCE_NAME_HINT: &str =
     "write a domain, a slash and a name, such as example.com/gpu";
 
-/// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
+/// Keys of earlier versions and of the configuration of NVIDIA's device plugin, and what to write
 /// instead.
-const OTHER_KEYS: [(&str, &str); 9] = [
+const OTHER_KEYS: [(&str, &str); 10] = [
     (
         "onDriverChange",
         "onDriverChange was removed: delete the key, and cordon and drain a node before you \
          replace its driver",
+    ),
+    (
+        "cdiDevices",
+        "cdiDevices was removed: delete the key; on Linux nodes with /dev/dxg, use another device \
+         plugin, as docs/linux.md describes",
     ),
     ("schema", "this is an inventory: name it with --inventory"),
     ("adapters", "this is an inventory: name it with --inventory"),

@@ -133,8 +133,8 @@ settings! {
 
     /// whether to advertise integrated adapters, which are built into the processor
     include_integrated "includeIntegrated": Switch = "true",
-        |s| text_or(s.policy.include_integrated, "false, on Linux true"),
-        |s, Switch(on)| s.policy.include_integrated = Some(on);
+        |s| s.policy.include_integrated,
+        |s, Switch(on)| s.policy.include_integrated = on;
 
     /// whether to advertise detachable adapters, which can be removed while the host runs
     include_detachable "includeDetachable": Switch = "true",
@@ -225,13 +225,6 @@ settings! {
     visibility "visibility": AtLine<Parsed<Choice<Visibility>>> = "off",
         |s| s.policy.container.visibility,
         |s, AtLine { value: Parsed(Choice(visibility)), .. }| s.container().visibility = visibility;
-
-    /// on [Linux nodes](linux.md): whether containers get the CDI device
-    /// `directx.microsoft.com/dxg=all` instead of the device file and the mounts; `runtimeMounts`
-    /// then has no effect
-    cdi_devices "cdiDevices": Switch = "true",
-        |s| s.policy.container.cdi_devices,
-        |s, Switch(on)| s.container().cdi_devices = on;
 
     /// devices that are out of service. See [Take a device out of
     /// service](#take-a-device-out-of-service)

@@ -28,7 +28,6 @@ pub use offer::policy::{
 pub use offer::resource_name::{ResourceName, ResourceNameError};
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use plan::container_contents::{ContainerContents, PlanWarning};
-pub use plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, dxg_driver_folder};
 pub use plan::environment_hints::visible_devices_variable;
 pub use plan::launcher::{LAUNCHER_FILES, LauncherFiles, LauncherProblem, launcher_root};
 pub use plan::mounts::{

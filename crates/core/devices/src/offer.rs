@@ -12,14 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::select::not_advertised::{
-    Rejection, check_basic_adapter, check_compute_only, check_policy, devices_by_location,
-    supported,
+    Rejection, check_basic_adapter, check_policy, devices_by_location, supported,
 };
 use crate::select::selection::select;
 use crate::{
-    Cordon, CordonSource, Cordons, Device, DeviceKind, DeviceMatch, DriverModel, Filter, Health,
-    HostFacts, HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason,
-    Platform, Policy, ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
+    Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
+    HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason, Policy,
+    ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -167,19 +166,16 @@ impl Catalog {
         let mut unmatched_cordons = cordons.clone();
         let (assigned, not_advertised) = select(snapshot, |device| -> Result<_, Rejection> {
             unmatched_cordons.retain(|cordon| !device.is_cordoned_by(cordon));
-            let platform = snapshot.host.platform;
             let model = self.model_of(&device);
             let rule = model.as_ref().ok().and_then(|model| model.rule_of(&device));
             check_basic_adapter(&device, rule.is_some())?;
             let CatalogModel { policy, resource, rule_resources } = model?;
             let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
-            check_policy(&device, policy, platform, &locations).map_err(|reason| Rejection {
+            check_policy(&device, policy, &locations).map_err(|reason| Rejection {
                 reason,
                 resource: Some(self.resources[resource].name.clone()),
             })?;
-            let rule = rule.map(|rule| &policy.rules[rule]);
-            check_compute_only(&device, policy.model, platform, rule)?;
-            matched.extend(rule);
+            matched.extend(rule.map(|rule| &policy.rules[rule]));
             let mut health = health(&device, policy, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
                 health = Health::Unhealthy(UnhealthyReason::NoLauncher);
@@ -284,12 +280,9 @@ fn health(
 }
 
 impl ResourceSpec {
-    /// Whether containers must get `directx-visible` and the host does not provide it. Containers of
-    /// a Linux host never get it.
+    /// Whether containers must get `directx-visible` and the host does not provide it.
     fn waits_for_launcher(&self, host: &HostFacts) -> bool {
-        self.visibility == Visibility::Required
-            && host.platform == Platform::Windows
-            && host.launcher == LauncherFiles::NotProvided
+        self.visibility == Visibility::Required && host.launcher == LauncherFiles::NotProvided
     }
 }
 
@@ -332,13 +325,6 @@ impl DeviceMatch {
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
         self.unmet(device, model).is_empty()
-    }
-
-    /// Whether the rule was written for compute-only devices. One that names only a vendor or an
-    /// amount of memory, for example, was written for GPUs.
-    pub(crate) fn is_for_compute_only(&self) -> bool {
-        let is_by_kind = self.kind.is_some_and(|kind| kind != DeviceKind::Gpu);
-        is_by_kind || self.model == Some(DriverModel::Mcdm) || self.pci.is_some()
     }
 
     /// The keys in a configuration of the conditions that a device of driver model `model` does not

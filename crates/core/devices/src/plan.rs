@@ -4,7 +4,6 @@
 //! decision.
 
 pub(crate) mod container_contents;
-pub(crate) mod dxg;
 pub(crate) mod environment_hints;
 pub(crate) mod launcher;
 pub(crate) mod mounts;
@@ -15,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::plan::container_contents::{ContainerContents, PlanWarning};
-use crate::plan::dxg::{DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::plan::launcher::LauncherProblem;
 use crate::plan::mounts::{MountPlan, resolve};
 use crate::plan::source_patterns::Disk;
@@ -23,7 +21,7 @@ use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
 use crate::text::printable::printable;
 use crate::{
     Device, DeviceClass, DriverModel, HostBuild, HostFacts, LocationPath, ModelPolicy, MultiDevice,
-    Platform, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
+    PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
 };
 
 /// The first build that can assign one device to a container by location path: version 1903, whose
@@ -52,22 +50,15 @@ pub enum DeviceGrant {
     Location(LocationPath),
     /// Every device of the host in the class.
     Class(DeviceClass),
-    /// Every device of a Linux host, by its device file.
-    Dxg,
-    /// Every device of a Linux host, by the name of a CDI device.
-    Cdi,
 }
 
 impl DeviceGrant {
-    /// The host path of the device entry, on Windows in the syntax of containerd; the name of a CDI
-    /// device.
+    /// The host path of the device entry, in the syntax of containerd.
     #[must_use]
     pub fn host_path(&self) -> String {
         match self {
             DeviceGrant::Location(path) => format!("vpci-location-path://{path}"),
             DeviceGrant::Class(class) => format!("class/{class}"),
-            DeviceGrant::Dxg => DXG_DEVICE.to_owned(),
-            DeviceGrant::Cdi => DXG_CDI_DEVICE.to_owned(),
         }
     }
 }
@@ -278,12 +269,6 @@ impl<'r> Request<'r> {
         if legacy {
             add_legacy(&mut envs, &first.device);
         }
-        if host.platform == Platform::LinuxDxg {
-            let policy = &first.policy.container;
-            let mut contents = dxg::contents(&devices, policy, host, disk.exists, warnings);
-            contents.envs.append(&mut envs);
-            return Ok(contents);
-        }
         let mut mounts = resolve(&self.entries, host, disk);
         if self.resource.visibility != Visibility::Off {
             let excluded: Vec<_> =
@@ -317,10 +302,6 @@ fn grant(
     host: &HostFacts,
     warnings: &mut Vec<PlanWarning>,
 ) -> Result<DeviceGrant, PlanError> {
-    if host.platform == Platform::LinuxDxg {
-        let by_name = entries[0].policy.container.cdi_devices;
-        return Ok(if by_name { DeviceGrant::Cdi } else { DeviceGrant::Dxg });
-    }
     if entries[0].policy.model == DriverModel::Legacy {
         return class_of(entries).map(DeviceGrant::Class);
     }

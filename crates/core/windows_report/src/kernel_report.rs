@@ -1,5 +1,5 @@
 //! Interprets what the graphics kernel (D3DKMT) reports about an adapter, on Windows versions
-//! without `DXCore` and through `/dev/dxg`.
+//! without `DXCore`.
 //!
 //! The kernel has no attributes. They follow from the flags of the adapter and from its driver
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with

@@ -1,8 +1,7 @@
 //! Interprets what Windows, its drivers and containerd report: registry values, device properties,
 //! structures of the graphics kernel, access control lists and specifications of containers.
 //!
-//! Nothing here calls Windows, so every system builds and tests all of it. `win32` and `dxg` read
-//! the data.
+//! Nothing here calls Windows, so every system builds and tests all of it. `win32` reads the data.
 
 pub mod assembly;
 pub mod container_specification;

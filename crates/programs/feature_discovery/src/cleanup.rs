@@ -165,7 +165,7 @@ mod tests {
     /// A node with what this program has written, and what others have.
     fn labeled() -> Value {
         let labels = json!({
-            "directx.microsoft.com/count": "1", "directx.microsoft.com/dxg": "true", "other": "1"
+            "directx.microsoft.com/count": "1", "directx.microsoft.com/demonstration": "true", "other": "1"
         });
         json!({
             "metadata": {"labels": labels, "managedFields": [{
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(printed, "node-1: removed labels, conditions, startup taint\n");
         assert!(result.is_ok() && writes(&server) == 3);
         let node = server.node();
-        let labels = json!({"directx.microsoft.com/dxg": "true", "other": "1"});
+        let labels = json!({"directx.microsoft.com/demonstration": "true", "other": "1"});
         assert_eq!(node["metadata"]["labels"], labels);
         assert_eq!(node["spec"]["taints"], json!([{"key": "other", "effect": "NoSchedule"}]));
         assert_eq!(node["status"]["conditions"], json!([{"type": "Ready", "status": "True"}]));

@@ -25,9 +25,7 @@ impl Host {
             let os = std::env::consts::OS;
             let error =
                 anyhow!("this host runs {os}; without an inventory, this program needs Windows");
-            return Err(Failure::runtime(error).hint(format!(
-                "{USE_INVENTORY}; in WSL2, `directx-device-plugin devices` lists the devices"
-            )));
+            return Err(Failure::runtime(error).hint(USE_INVENTORY));
         }
         Ok(command_line::read_host(self.inventory.as_deref())?)
     }

@@ -13,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Command, CommandFactory as _, Parser};
 use command_line::frontends::{Container, Frontend, cri_config};
 use command_line::{Failure, OutputFormat, with_boolean_values, with_completions};
-use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
+use devices::{Criteria, HostSnapshot, MountOutcome, RuntimeMounts, discover};
 
 use crate::host::Host;
 use crate::mounts::assignment::{Assignment, assign};
@@ -127,13 +127,6 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
         return Err(Failure::usage(anyhow!("no device selected")).hint(hint));
     }
     let snapshot = arguments.host.snapshot()?;
-    if snapshot.host.platform == Platform::LinuxDxg {
-        let error = anyhow::anyhow!("the host runs Linux; this program is for Windows containers");
-        return Err(Failure::usage(error).hint(
-            "use `--device /dev/dxg --volume /usr/lib/wsl:/usr/lib/wsl:ro --env \
-             LD_LIBRARY_PATH=/usr/lib/wsl/lib`",
-        ));
-    }
     // The indexes are those that `test-device-discovery` prints.
     let selection = discover(&snapshot, Criteria { include_basic: true, ..Criteria::ALL });
     if arguments.verbose {

@@ -372,12 +372,17 @@ hostNetwork: {{ or .root.Values.metrics.enabled (hasPrefix "directx-feature-disc
 volumes:
 {{- end }}
 {{- if .pool.os }}
-# Without types, so that the pod starts on every node. `doctor` reports what is missing.
+# Without types, so that the pod starts on every node.
 {{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
 - name: {{ base . }}
   hostPath:
     path: {{ replace "/var/lib/kubelet" $.root.Values.linux.kubeletDir . }}
 {{- end }}
+{{- end }}
+{{- if eq (.component | default "") "directx-device-plugin-linux" }}
+- name: inventory
+  configMap:
+    name: {{ include "directx-device-plugin.linuxName" .root | quote }}
 {{- end }}
 {{- if .config }}
 - name: config
@@ -389,9 +394,9 @@ volumes:
 {{- end }}
 {{- end -}}
 
-{{/* Rights of a Linux container that only opens the plugin's sockets. */}}
-{{- define "directx-device-plugin.socketsOnly" -}}
-# root, because the kubelet's directory and the plugin's sockets belong to root. Their owner needs no capability.
+{{/* The rights of a Linux container. */}}
+{{- define "directx-device-plugin.withoutRights" -}}
+# root, because the kubelet's directory and its sockets belong to root. Their owner needs no capability.
 securityContext:
   allowPrivilegeEscalation: false
   capabilities:
@@ -407,13 +412,12 @@ securityContext:
 {{- if ne .component "directx-device-plugin-linux" -}}
 {{- list "/var/lib/kubelet/device-plugins" | toJson -}}
 {{- else -}}
-{{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/usr/lib/wsl" -}}
-{{- ternary (append $paths "/var/run/cdi") $paths .root.Values.linux.cdi | toJson -}}
+{{- list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" | toJson -}}
 {{- end -}}
 {{- end -}}
 
 {{/* The volumes of the plugin. That of the configuration as a whole: the kubelet does not update a file that is mounted with
-subPath. Those of Linux without mountPropagation, which fails where / is not a shared mount, as in WSL without systemd. */}}
+subPath. */}}
 {{- define "directx-device-plugin.volumeMounts" -}}
 {{- if or .config .pool.os }}
 volumeMounts:
@@ -422,7 +426,12 @@ volumeMounts:
 {{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
 - name: {{ base . }}
   mountPath: {{ . }}
-  readOnly: {{ not (has (base .) (list "device-plugins" "cdi")) }}
+  readOnly: {{ ne (base .) "device-plugins" }}
+{{- end }}
+{{- if eq (.component | default "") "directx-device-plugin-linux" }}
+- name: inventory
+  mountPath: /etc/directx-inventory
+  readOnly: true
 {{- end }}
 {{- end }}
 {{- if .config }}

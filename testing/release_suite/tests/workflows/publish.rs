@@ -143,7 +143,7 @@ fn builds_of_main_name_their_commit(dist: &Path, folder: &Path) {
     let name = format!("directx-device-plugin-{VERSION}-linux-x86_64");
     let mut tar = Command::new("tar");
     output(tar.current_dir(folder).arg("-xzf").arg(dist.join(format!("{name}.tar.gz"))));
-    for program in ["directx-device-plugin", "directx-feature-discovery", "gpu-probe"] {
+    for program in ["directx-device-plugin", "directx-feature-discovery"] {
         let printed =
             output(Command::new(folder.join(&name).join("bin").join(program)).arg("--version"));
         assert!(printed.starts_with(&format!("{program} {version}")), "{printed}");

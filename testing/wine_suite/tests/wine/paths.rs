@@ -70,13 +70,11 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     root().join("fixtures/inventories").join(format!("{name}.yaml"))
 }
 
-/// The inventories of Windows hosts in a folder of the workspace.
+/// The inventories in a folder of the workspace.
 pub(crate) fn inventories(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    // Such a host does not run Windows programs.
-    files.retain(|path| !fs::read_to_string(path).unwrap().contains("platform: linux-dxg"));
     files.sort();
     files
 }

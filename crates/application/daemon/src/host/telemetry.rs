@@ -29,7 +29,7 @@ pub(crate) type Values = Arc<BTreeMap<Luid, Telemetry>>;
 /// Reads the devices of a host.
 pub(crate) type DeviceTelemetry = LatestAnswer<Vec<Luid>, Values>;
 
-/// The devices of this host. An inventory has no telemetry, and it is not read through `/dev/dxg`.
+/// The devices of this host. An inventory has no telemetry.
 pub(crate) fn of(host: HostKind) -> DeviceTelemetry {
     answers(match host {
         #[cfg(windows)]

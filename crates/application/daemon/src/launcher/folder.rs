@@ -6,14 +6,14 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use command_line::error_chain;
 use devices::LAUNCHER_FILES;
+use tempfile::{Builder, NamedTempFile};
 
 use crate::LauncherError;
-use crate::temporary_file::temporary_file;
 
 /// The folder of a content and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
@@ -98,6 +98,24 @@ impl LauncherFolder {
         }
         Ok(new.persist(path)?)
     }
+}
+
+/// A file with this content in `folder`, which no other daemon has. `create` creates it, or fails if
+/// it exists.
+///
+/// Its name is random, but no error contains it, so equal errors have equal texts and are logged
+/// once. The errors of [`NamedTempFile`] contain it.
+///
+/// # Errors
+/// The error of the operating system.
+fn temporary_file(
+    folder: &Path,
+    content: &[u8],
+    create: fn(&Path) -> io::Result<fs::File>,
+) -> io::Result<NamedTempFile> {
+    let new = Builder::new().make_in(folder, create)?;
+    new.as_file().write_all(content)?;
+    Ok(new)
 }
 
 /// Removes an empty folder in the place of a file. containerd creates such a folder when it starts a

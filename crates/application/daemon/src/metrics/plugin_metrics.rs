@@ -33,7 +33,6 @@ pub enum RefusalReason {
     DifferentClasses,
     NoLauncher,
     NoLocationPath,
-    NoCdiSpecification,
 }
 
 /// The counters. A clone counts into the same ones.

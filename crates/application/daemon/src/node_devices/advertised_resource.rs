@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use device_plugin::{
-    CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
-    PreferredRequest, Status, async_trait,
+    Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
+    Status, async_trait,
 };
 use devices::{
-    DeviceGrant, DeviceSet, Disk, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT,
-    NoMountsReason, Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin,
-    ResourceSpec,
+    DeviceSet, Disk, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
+    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -46,16 +45,14 @@ fn model(origin: ResourceOrigin) -> Option<DriverModel> {
     }
 }
 
-/// Plans a container on this machine: whether a file of a live host (on Linux: a folder) exists is
-/// read from its disk.
+/// Plans a container on this machine: whether a file of a live host exists is read from its disk.
 pub fn plan_on_this_machine<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
     host: &HostFacts,
 ) -> Result<Plan, PlanError> {
-    let exists = if cfg!(windows) { Path::is_file } else { Path::exists };
     let disk = Disk {
-        exists: &|path| exists(Path::new(path)),
+        exists: &|path| Path::new(path).is_file(),
         folders: &|path| win32::files::folders(Path::new(path)),
     };
     devices::plan_on_disk(resource, ids, host, disk)
@@ -106,27 +103,6 @@ impl AdvertisedResource {
             let message = format!("resource {} is no longer configured", self.name);
             Status::not_found(message)
         })
-    }
-
-    /// The plan of a container, or the reason of a refusal for metrics and the refusal itself.
-    fn plan(
-        &self,
-        resource: &ResourceDevices,
-        ids: &[String],
-        host: &HostFacts,
-    ) -> Result<Plan, (RefusalReason, Status)> {
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host).map_err(
-            |error| {
-                let (code, reason) = refusal(&error);
-                (reason, Status::new(code, error.to_string()))
-            },
-        )?;
-        match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
-            Some(problem) => {
-                Err((RefusalReason::NoCdiSpecification, Status::failed_precondition(problem)))
-            }
-            None => Ok(plan),
-        }
     }
 
     /// Logs what an administrator should know of an allocation.
@@ -210,7 +186,11 @@ impl device_plugin::Resource for AdvertisedResource {
         let began = Instant::now();
         let set = self.devices.set();
         let resource = self.of(&set)?;
-        let plan = self.plan(resource, ids, &set.host);
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
+            .map_err(|error| {
+                let (code, reason) = refusal(&error);
+                (reason, Status::new(code, error.to_string()))
+            });
         let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
         self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|(_, refusal)| refusal)?;
@@ -256,26 +236,18 @@ fn refusal(error: &PlanError) -> (Code, RefusalReason) {
 }
 
 /// The plan as a message to the kubelet. On Windows a device's container path and
-/// permissions must be empty. A CDI device contains everything but the variables.
+/// permissions must be empty.
 fn response(plan: Plan) -> ContainerResponse {
     let mounts = plan.mounts.into_mounted().map(|file| Mount {
         container_path: file.container_path,
         host_path: file.host_path,
         read_only: true,
     });
-    let host_path = plan.device.host_path();
-    let (container_path, permissions) = match plan.device {
-        DeviceGrant::Location(_) | DeviceGrant::Class(_) => (String::new(), String::new()),
-        DeviceGrant::Dxg => (host_path.clone(), "rw".to_owned()),
-        DeviceGrant::Cdi => {
-            let cdi_devices = vec![CdiDevice { name: host_path }];
-            return ContainerResponse { envs: plan.envs, cdi_devices, ..Default::default() };
-        }
-    };
+    let device = DeviceSpec { host_path: plan.device.host_path(), ..DeviceSpec::default() };
     ContainerResponse {
         mounts: mounts.collect(),
         envs: plan.envs,
-        devices: vec![DeviceSpec { host_path, container_path, permissions }],
+        devices: vec![device],
         ..ContainerResponse::default()
     }
 }
@@ -367,34 +339,6 @@ mod tests {
         let refusal = allocate(&*unhealthy, &[id.to_owned()]).unwrap_err();
         assert_eq!(refusal.code(), Code::FailedPrecondition);
         assert!(refusal.message().contains("problem code 43"), "{refusal}");
-    }
-
-    /// The specification is not written for a container that is refused for another reason.
-    #[test]
-    fn without_the_cdi_specification_a_container_that_needs_it_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.yaml");
-        std::fs::write(&file, "cdiDevices: true").unwrap();
-        let flags = Flags { config: Some(file), ..Flags::default() };
-        let catalog = Catalog::new(configuration::load(&flags).unwrap().policy);
-        let inventories =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures/inventories");
-        let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();
-        let devices = NodeDevices::fixed(catalog, host).unwrap();
-        let published = devices.published();
-        let resource = devices.served().borrow().resources[0].clone();
-        let id = published.set().resources[0].replicas().next().unwrap().id.to_string();
-        let allocate = |id: &str| allocate(&*resource, &[id.to_owned()]);
-        assert!(allocate(&id).is_ok());
-        published.set_cdi_problem(Some("cannot write `directx-dxg.json`".to_owned()));
-        let refused = allocate(&id).unwrap_err();
-        assert_eq!(refused.code(), Code::FailedPrecondition);
-        assert!(refused.message().contains("directx-dxg.json"), "{refused}");
-        assert_eq!(allocate(r"PCI\GONE\0").unwrap_err().code(), Code::NotFound);
-        for reason in ["no_cdi_specification", "unknown_device"] {
-            let counted = published.metrics.resources();
-            assert_eq!(counted[resource.name()].refusals[reason], 1, "{reason}");
-        }
     }
 
     #[test]

@@ -43,8 +43,6 @@ pub(crate) struct PublishedDevices {
 #[derive(Default)]
 struct State {
     last_allocation: Option<Instant>,
-    /// Why the CDI specification could not be written.
-    cdi_problem: Option<String>,
 }
 
 impl PublishedDevices {
@@ -66,16 +64,6 @@ impl PublishedDevices {
     /// Replaces the set.
     pub(crate) fn publish(&self, discovery: Discovery) {
         self.discovery.send_replace(discovery);
-    }
-
-    /// Why the CDI specification could not be written; `None` if it exists or is not needed.
-    pub(crate) fn cdi_problem(&self) -> Option<String> {
-        self.state().cdi_problem.clone()
-    }
-
-    /// Replaces the problem with the CDI specification.
-    pub(crate) fn set_cdi_problem(&self, problem: Option<String>) {
-        self.state().cdi_problem = problem;
     }
 
     /// The current set and its changes.

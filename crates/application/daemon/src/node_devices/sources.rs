@@ -28,9 +28,6 @@ pub struct NodeSources {
     pub(crate) holders: DeviceHolders,
     /// The files of `directx-visible`.
     pub(crate) launcher: NodeLauncher,
-    /// Whether the CDI specification is written if containers get its device. It is written again
-    /// with each set, so at the latest with the next safety read.
-    pub(crate) provides_cdi: bool,
     pub(crate) configuration: ConfigReload,
 }
 
@@ -72,7 +69,6 @@ impl NodeSources {
             cordons: None,
             holders: DeviceHolders::unknown(),
             launcher: NodeLauncher::simulated(),
-            provides_cdi: false,
             configuration: ConfigReload::none(),
         }
     }

@@ -16,8 +16,8 @@ use anyhow::{Context as _, anyhow};
 use config::{Config, ConfigError};
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, Policy, ReplicaId,
-    ResourceDevices, ResourceOrigin, ResourceRule, Visibility,
+    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Policy, ReplicaId, ResourceDevices,
+    ResourceOrigin, ResourceRule, Visibility,
 };
 
 use self::ctr::Ctr;
@@ -40,9 +40,6 @@ pub(super) async fn run(
     let policy = config.context("the configuration is not valid")?.policy.clone();
     let inventory = request.input.inventory.clone();
     let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);
-    if host.host.platform == Platform::LinuxDxg {
-        return Ok(vec![Step::Container.skipped("this step starts only Windows containers")]);
-    }
     let program = Program::for_command(&request.command)
         .context("this program cannot be copied for the container")?;
     let check = if request.command.is_empty() {

@@ -6,7 +6,7 @@ use std::iter;
 use command_line::{HostError, error_chain};
 use devices::{
     Adapter, AdapterWarning, Attributes, Device, DeviceKind, Health, HostFacts, HostSnapshot,
-    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
+    NvidiaGpu, Nvml, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
 };
 
 use super::{NOT_IN_INVENTORY, causes};
@@ -14,28 +14,14 @@ use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
 use crate::problem_codes;
 
-/// What to do about a driver that is too old or whose folder is missing.
-pub(super) const UPDATE_OR_MOUNT: &str = "update the driver on the Windows host, and restart the virtual machine (`wsl --shutdown`; in Hyper-V, copy \
-     its folder again); check that it has /usr/lib/wsl (`[gpu]` in /etc/wsl.conf), and a node in a container too";
-
 /// What to do about an adapter that only the graphics kernel lists.
 const UPDATE_OR_WDDM: &str = "containers cannot get it: install the newest driver of its vendor for this Windows, and restart the host; an \
      NVIDIA GPU in MCDM mode can be switched with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
      license for that)";
 
-/// What to do if the adapters cannot be read.
-const UNREAD_ON_LINUX: &str = "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig or the GPU \
-     partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
-     make it privileged";
-
-pub(super) fn unread(error: &HostError, platform: Platform) -> Finding {
-    let default = match platform {
-        Platform::LinuxDxg => UNREAD_ON_LINUX,
-        Platform::Windows => {
-            "if the problem persists, restart the host; in a container, run as a HostProcess \
-             container"
-        }
-    };
+pub(super) fn unread(error: &HostError) -> Finding {
+    let default = "if the problem persists, restart the host; in a container, run as a HostProcess \
+                   container";
     FindingId::AdaptersNotRead.failed(error_chain(error), error.hint().unwrap_or(default))
 }
 
@@ -47,7 +33,6 @@ fn is_gpu(adapter: &Adapter) -> bool {
 /// Each device with its driver, the devices without an adapter, the adapters that `DXCore` does not
 /// list, and those that could be read only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
-    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
     let broken = snapshot.devices_without_adapter.iter();
     let broken = broken.map(|pnp| without_adapter(pnp, devices));
     let not_listed = causes::not_listed(snapshot).map(|warning| {
@@ -58,11 +43,8 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
     if devices.is_empty() {
         return iter::once(no_device(snapshot)).chain(missing).collect();
     }
-    let default_hint = if on_linux {
-        UPDATE_OR_MOUNT
-    } else {
-        "wait until the driver is installed, otherwise reinstall it and restart the host"
-    };
+    let default_hint =
+        "wait until the driver is installed, otherwise reinstall it and restart the host";
     let hint =
         |device: &Device| causes::missing_files(device, &snapshot.host).unwrap_or(default_hint);
     let mut checks: Vec<Finding> =
@@ -94,13 +76,6 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
         return FindingId::NoUsableDevice.failed(
             "containers can get none of the adapters that this host lists",
             "fix what the lines `resources` report about each adapter",
-        );
-    }
-    if snapshot.host.platform == Platform::LinuxDxg {
-        return FindingId::NoDevice.failed(
-            "/dev/dxg lists no DirectX device that can be read",
-            "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
-             virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
         );
     }
     let unknown = || {
@@ -165,18 +140,10 @@ fn known(value: Option<&impl ToString>) -> String {
 /// Whether containers can see more GPUs than the allocated one.
 pub(super) fn visibility(devices: &[Device], facts: &NodeFacts) -> Finding {
     let snapshot = &facts.snapshot;
-    let hint = match snapshot.host.platform {
-        Platform::LinuxDxg => {
-            "let applications select by the variables that the plugin sets, such as \
-             CUDA_VISIBLE_DEVICES; /dev/dxg has no isolation"
-        }
-        Platform::Windows => {
-            "use one GPU per node, start applications with directx-visible, which hides the other \
-             GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets (CUDA \
-             honors CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the GPU; \
-             github.com/microsoft/Windows-Containers/issues/333)"
-        }
-    };
+    let hint = "use one GPU per node, start applications with directx-visible, which hides the \
+                other GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets \
+                (CUDA honors CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the \
+                GPU; github.com/microsoft/Windows-Containers/issues/333)";
     match devices.iter().filter(|device| device.kind == DeviceKind::Gpu).count() {
         0 if !snapshot.adapters.iter().any(is_gpu) => {
             Subject::Visibility.ok("the host lists no GPU")

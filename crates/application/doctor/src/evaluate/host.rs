@@ -23,16 +23,6 @@ const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
 /// What to do about a host without devices by location path.
 const UPDATE: &str = "use Windows Server 2022 or newer";
 
-/// A Linux host with `/dev/dxg` and its software.
-pub(super) fn linux(host: &HostFacts) -> Vec<Finding> {
-    let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
-    let mut findings = vec![Subject::Windows.skipped(format!("this host runs {product}"))];
-    for subject in [Subject::Hcs, Subject::Image, Subject::Containerd, Subject::Kubelet] {
-        findings.push(subject.skipped("checked only on Windows"));
-    }
-    findings
-}
-
 pub(super) fn windows(host: &HostFacts) -> Finding {
     let Some(build) = host.build else {
         return Subject::Windows.skipped("the inventory does not contain the Windows build");

@@ -3,11 +3,10 @@
 use command_line::device_summary::mounted_files;
 use devices::{
     Device, FileDecision, HostSnapshot, LeftOut, ListedDevice, MountOrigin, MountOutcome,
-    MountPlan, NOT_APPLIED_HINT, NoMountsReason, Platform, ReplicaId, ResourceDevices,
-    RuntimeMounts, contents,
+    MountPlan, NOT_APPLIED_HINT, NoMountsReason, ReplicaId, ResourceDevices, RuntimeMounts,
+    contents,
 };
 
-use super::hardware::UPDATE_OR_MOUNT;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
 
@@ -21,15 +20,11 @@ pub(super) fn runtime_files(
     let device = &entry.device;
     let slot = ReplicaId { device: device.id.clone(), number: 0 }.to_string();
     // The snapshot lists the files of driver store folders.
-    let exists = |path: &str| !facts.missing_folders.contains(&path);
-    let Ok(contents) = contents(resource, [slot.as_str()], host, &exists) else {
+    let Ok(contents) = contents(resource, [slot.as_str()], host, &|_| true) else {
         return Vec::new();
     };
     let plan = &contents.mounts;
-    let mut checks = vec![match host.platform {
-        Platform::Windows => mounted(device, plan),
-        Platform::LinuxDxg => folders(plan),
-    }];
+    let mut checks = vec![mounted(device, plan)];
     checks.extend(not_applied(plan));
     if considers_driver_files(entry, plan) {
         checks.extend(rejected(device));
@@ -72,9 +67,6 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
         NoMountsReason::Legacy
         | NoMountsReason::Never
         | NoMountsReason::NoAdditionalMounts(_)
-        | NoMountsReason::ExtraOnLinux
-        | NoMountsReason::InCdiDevice
-        | NoMountsReason::NoFolders
         | NoMountsReason::MountedByWindows
         | NoMountsReason::LeftOut(_) => {
             Subject::RuntimeFiles.ok(format!("none is mounted: {reason}"))
@@ -134,24 +126,6 @@ fn left_out(plan: &MountPlan) -> String {
     format!("; not mounted: {left_out}")
 }
 
-/// The folders that containers of a Linux host get.
-fn folders(plan: &MountPlan) -> Finding {
-    let missing: Vec<&str> = plan
-        .files
-        .iter()
-        .filter(|folder| folder.outcome == MountOutcome::Missing)
-        .map(|folder| folder.file.host_path.as_str())
-        .collect();
-    if !missing.is_empty() {
-        let what = format!("missing, so not mounted in containers: {}", missing.join(", "));
-        return FindingId::FoldersMissing.warning(what, UPDATE_OR_MOUNT);
-    }
-    Subject::RuntimeFiles.ok(match none_mounted(plan) {
-        Some(reason) => format!("none is mounted: {reason}"),
-        None => format!("{} mounted in containers", number_of(plan.mounted().count(), "folder")),
-    })
-}
-
 fn not_applied(plan: &MountPlan) -> Option<Finding> {
     let is_dropped = plan.files.iter().any(|file| file.outcome == MountOutcome::NotApplied);
     let reason = NoMountsReason::MountedByWindows;
@@ -169,9 +143,6 @@ fn considers_driver_files(entry: &ListedDevice, plan: &MountPlan) -> bool {
             NoMountsReason::Legacy
             | NoMountsReason::Never
             | NoMountsReason::NoAdditionalMounts(_)
-            | NoMountsReason::ExtraOnLinux
-            | NoMountsReason::InCdiDevice
-            | NoMountsReason::NoFolders
             | NoMountsReason::MountedByWindows
             | NoMountsReason::NoDriverStore
             | NoMountsReason::DriverStoreOutside

@@ -12,11 +12,11 @@ use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
 use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
-    ContainerPolicy, Containerd, CopyToVmValue, Cordons, DXG_FOLDERS, DeviceMatch, DeviceSet,
-    DriverModel, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    LauncherFiles, License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason,
-    NvidiaGpu, Nvml, Platform, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy,
-    ResourceRule, RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    ContainerPolicy, Containerd, CopyToVmValue, Cordons, DeviceMatch, DeviceSet, DriverModel,
+    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, LauncherFiles,
+    License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason, NvidiaGpu, Nvml,
+    PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule, RuntimeMounts,
+    StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 use strum::VariantArray as _;
 
@@ -50,7 +50,6 @@ pub(crate) fn healthy() -> NodeFacts {
         snapshot,
         unread: None,
         missing_launcher_files: vec![],
-        missing_folders: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
         directory: [Subject::KubeletDirectory, Subject::KubeletSocket].map(|s| s.ok("")),
         configuration: Ok(configuration()),
@@ -414,25 +413,6 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
 }
 
 #[test]
-fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
-    let hint = |change: &dyn Fn(&mut NodeFacts)| {
-        let checks = changed(Subject::Device, |facts| {
-            facts.snapshot.host.platform = Platform::LinuxDxg;
-            change(facts);
-        });
-        checks.last().unwrap().hint.clone().unwrap_or_default()
-    };
-    let old_driver = hint(&|facts| {
-        let text = "the driver is older".to_owned();
-        let effect = WarningEffect::Incomplete;
-        facts.snapshot.warnings.push(AdapterWarning { luid: Luid(7), text, effect });
-    });
-    assert!(old_driver.starts_with("update the driver"), "{old_driver}");
-    let no_files = hint(&|facts| store(facts).files = StoreFiles::Listed([].into()));
-    assert!(no_files.contains("`[gpu]` in /etc/wsl.conf"), "{no_files}");
-}
-
-#[test]
 fn an_adapter_that_is_read_in_part_is_a_warning() {
     let checks = changed(Subject::Device, |facts| {
         let warning =
@@ -606,32 +586,6 @@ fn an_additional_mount_that_no_file_or_several_match_is_named_with_its_own_fix()
 
 fn additional(source: &str, destination: &str) -> AdditionalMount {
     AdditionalMount { source: source.parse().unwrap(), destination: destination.parse().unwrap() }
-}
-
-#[test]
-fn folders_of_a_linux_host_are_those_of_the_plan() {
-    let folders = |change: &dyn Fn(&mut NodeFacts)| {
-        let (status, what) = only(Subject::RuntimeFiles, |facts| {
-            facts.snapshot.host = HostFacts {
-                platform: Platform::LinuxDxg,
-                is_this_machine: true,
-                ..HostFacts::default()
-            };
-            change(facts);
-        });
-        format!("{}: {what}", status.verdict())
-    };
-    let texts = [
-        folders(&|_| ()),
-        // The line `device` says what is wrong with the driver.
-        folders(&|facts| adapters(facts)[0].driver_store = None),
-        folders(&|facts| facts.missing_folders = vec![DXG_FOLDERS[0]]),
-        folders(&|facts| facts.missing_folders = DXG_FOLDERS.to_vec()),
-        folders(&|facts| container(facts).cdi_devices = true),
-        folders(&|facts| container(facts).runtime_mounts = RuntimeMounts::Never),
-        folders(&|facts| container(facts).runtime_mounts = RuntimeMounts::Extra),
-    ];
-    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
@@ -1359,14 +1313,6 @@ fn the_only_adapter_has_a_line_with_what_advertises_it() {
             },
             "not matched by any enabled driver model (mcdm)",
             "`--driver-model wddm`",
-        ),
-        (
-            |facts| {
-                facts.snapshot.host.platform = Platform::LinuxDxg;
-                adapters(facts)[0].attributes = Attributes::from_iter([Attribute::Npu]);
-            },
-            "of the compute-only devices, only GPUs are known to work through /dev/dxg",
-            "a rule of `resources`",
         ),
     ] {
         let findings = changed(Subject::Resources, change);

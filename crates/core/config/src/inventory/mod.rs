@@ -31,7 +31,7 @@
 //! schema: directx-inventory/v1          # required
 //! recordedBy: 0.1.0                     # the version of `record`; such a file ends with `complete: true`
 //! host:                                 # optional, as is everything in it
-//!   platform: windows                   # windows or linux-dxg (Linux with /dev/dxg); windows if left out
+//!   platform: windows                   # always windows, also if left out
 //!   product: Microsoft Windows Server 2022 Datacenter
 //!   displayVersion: 21H2
 //!   build: 10.0.20348.1547

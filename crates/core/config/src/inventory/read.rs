@@ -53,6 +53,12 @@ fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
         let what = format!("{}: this is a configuration, not an inventory", error.what);
         return ReadError { what, ..error }.with_hint("name it with --config");
     }
+    if error.path == "host.platform" {
+        return error.with_hint(
+            "only Windows hosts have devices; for Linux with /dev/dxg, docs/linux.md names other \
+             device plugins",
+        );
+    }
     let error = all_missing_keys(&error, name, bytes).unwrap_or(error);
     let is_cut_off = text(name, bytes)
         .is_ok_and(|text| text.contains("recordedBy") && !text.contains("complete: true"));

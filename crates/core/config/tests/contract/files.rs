@@ -38,7 +38,6 @@ publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
-CDIDevices: true
 CordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']
 UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
@@ -79,11 +78,11 @@ fn keys_and_values_in_any_case() {
     let policy = &config.policy.models[0];
     assert_eq!(policy.sharing.replicas.get(), 4);
     assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
-    assert_eq!((policy.include_integrated, policy.include_detachable), (Some(true), true));
+    assert_eq!((policy.include_integrated, policy.include_detachable), (true, true));
     assert_eq!((policy.publish_numa, policy.removal_grace.as_secs()), (true, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
-    assert!(container.omit_wow64 && container.cdi_devices);
+    assert!(container.omit_wow64);
     assert_eq!(
         (container.multi_device, container.omit_environment_hints),
         (MultiDevice::Reject, true)
@@ -195,6 +194,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "visibility: false".into(),
         "visibility: launcher\nenvironmentHints: false".into(),
         "OnDriverChange: taint".into(),
+        "CDIDevices: true".into(),
         "resourceName: gpu".into(),
         "resourceName: requests.x.com/gpu".into(),
         "additionalMounts: []".into(),
@@ -222,7 +222,6 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "resources:\n- match: {}".into(),
         "resources:\n- name: kubernetes.io/gpu".into(),
         "resources:\n- name: ~".into(),
-        rule("replicas: 4"),
         rule("multitenancy: -4"),
         rule("allocationPolicy: both"),
         rule("visibility: filter"),
@@ -476,7 +475,7 @@ fn quoted_numbers_and_booleans_are_accepted() {
                 publishNuma: 'False'\nresources:\n- {name: a/b, multitenancy: \"2\", match: {minMemoryMiB: '1'}}";
     let config = configured(file, &WDDM).unwrap();
     let policy = &config.policy.models[0];
-    assert_eq!((policy.sharing.replicas.get(), policy.include_integrated), (4, Some(true)));
+    assert_eq!((policy.sharing.replicas.get(), policy.include_integrated), (4, true));
     assert_eq!((policy.removal_grace.as_secs(), policy.publish_numa), (5, false));
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));

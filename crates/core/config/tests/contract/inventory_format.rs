@@ -270,6 +270,7 @@ fn bad_input_is_refused_with_file_line_and_key() {
         ("adapters:\n", "host: {hcsSchemas: 2.5}\nadapters:\n".into()),
         ("adapters:\n", "host: {hcsSchemas: ['2,5']}\nadapters:\n".into()),
         ("adapters:\n", "host: {product: true}\nadapters:\n".into()),
+        ("adapters:\n", "host: {platform: linux-dxg}\nadapters:\n".into()),
         ("adapters:\n", "host: {vendor: x}\nadapters:\n".into()),
         ("adapters:\n", "host:\nadapters:\n".into()),
         ("luid: -5", "luid: abc".into()),

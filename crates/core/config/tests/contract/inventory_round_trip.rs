@@ -88,7 +88,6 @@ fn host() -> impl Strategy<Value = HostFacts> {
     });
     let schema = any::<(u32, u32)>().prop_map(|(major, minor)| HcsSchema { major, minor });
     (
-        select(vec![Platform::Windows, Platform::LinuxDxg]),
         option::of(text()),
         option::of(text()),
         option::of(build),
@@ -98,18 +97,9 @@ fn host() -> impl Strategy<Value = HostFacts> {
         select(vec![r"C:\Windows", r"D:\WinNT"]),
     )
         .prop_map(
-            |(
-                platform,
-                product,
-                display_version,
-                build,
-                hcs_schemas,
-                wow64,
-                inside_container,
-                root,
-            )| {
+            |(product, display_version, build, hcs_schemas, wow64, inside_container, root)| {
                 HostFacts {
-                    platform,
+                    platform: Platform::Windows,
                     product,
                     display_version,
                     build,

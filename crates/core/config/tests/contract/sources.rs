@@ -59,7 +59,7 @@ fn a_variable_takes_precedence_over_the_file() {
     let config = both.load(&BOTH).unwrap();
     assert_eq!(replicas(&config), [3, 1]);
     let wddm = &config.policy.models[0];
-    assert_eq!((wddm.include_integrated, wddm.include_detachable), (Some(false), false));
+    assert_eq!((wddm.include_integrated, wddm.include_detachable), (false, false));
     assert_eq!(wddm.resource.as_str(), "a/variable");
     assert_eq!(wddm.container.runtime_mounts, RuntimeMounts::Never);
     assert_eq!(wddm.container.visibility, Visibility::Launcher);
@@ -200,7 +200,7 @@ fn booleans_have_several_spellings() {
         ("off", false),
     ] {
         let config = TestEnvironment::default().variable(name, text).load(&BOTH).unwrap();
-        assert_eq!(config.policy.models[0].include_integrated, Some(scope), "{text}");
+        assert_eq!(config.policy.models[0].include_integrated, scope, "{text}");
     }
 }
 

@@ -30,9 +30,8 @@ pub struct ModelPolicy {
     pub resource: ResourceName,
     /// How that resource is shared; rules inherit what they do not set.
     pub sharing: Sharing,
-    /// Whether integrated adapters are advertised; `None` means only on Linux, where a laptop often
-    /// has no other.
-    pub include_integrated: Option<bool>,
+    /// Whether integrated adapters are advertised.
+    pub include_integrated: bool,
     /// Whether detachable adapters are advertised.
     pub include_detachable: bool,
     /// `legacy` only: text that an adapter's description must contain, case-insensitively.
@@ -72,7 +71,7 @@ impl ModelPolicy {
                 allocation: AllocationPolicy::default(),
                 shared_requests: SharedRequests::default(),
             },
-            include_integrated: is_legacy.then_some(true),
+            include_integrated: is_legacy,
             include_detachable: is_legacy,
             match_name: is_legacy.then(|| "nvidia".to_owned()),
             rules: Arc::new([]),
@@ -185,9 +184,6 @@ pub struct ContainerPolicy {
     pub omit_environment_hints: bool,
     /// Whether containers get `directx-visible`; rules inherit it.
     pub visibility: Visibility,
-    /// Whether containers of a Linux host get the name of a CDI device instead of the device and
-    /// its mounts.
-    pub cdi_devices: bool,
 }
 
 /// Which runtime files are mounted, and on which hosts.

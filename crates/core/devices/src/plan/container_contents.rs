@@ -47,11 +47,6 @@ pub enum PlanWarning {
         /// The device.
         device: PnpId,
     },
-    /// A Linux host lacks a folder with libraries.
-    #[error(
-        "the folder {0} does not exist on this node: programs in the container find no libraries there"
-    )]
-    MissingFolder(&'static str),
     /// The container does not get `directx-visible`.
     #[error(transparent)]
     NoLauncher(#[from] LauncherProblem),

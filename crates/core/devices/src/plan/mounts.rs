@@ -11,9 +11,8 @@ use std::sync::LazyLock;
 use crate::plan::source_patterns::{Disk, MatchingFiles, only_match};
 use crate::text::case_folding::fold_case;
 use crate::{
-    AdditionalMount, ContainerPolicy, DXG_CDI_DEVICE, DXG_FOLDERS, Destination, DriverModel,
-    HostFacts, ListedDevice, Luid, NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder,
-    StorePattern, Vendor, Wow64,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, HostFacts, ListedDevice, Luid,
+    NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder, StorePattern, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -169,15 +168,6 @@ pub enum NoMountsReason {
     /// `runtimeMounts: extra` without additional mounts for the vendor.
     #[error("runtimeMounts is extra, and no additional mounts are configured for {0}")]
     NoAdditionalMounts(Vendor),
-    /// `runtimeMounts: extra` on Linux.
-    #[error("runtimeMounts is extra, and Linux containers have no additional mounts")]
-    ExtraOnLinux,
-    /// `cdiDevices: true` on Linux.
-    #[error("the CDI device {DXG_CDI_DEVICE} contains the folders")]
-    InCdiDevice,
-    /// A Linux host has neither folder.
-    #[error("{} and {} do not exist on this node", DXG_FOLDERS[0], DXG_FOLDERS[1])]
-    NoFolders,
     /// `runtimeMounts: auto` on a build that mounts the driver's files itself.
     #[error(
         "runtimeMounts is auto and Windows build {FIRST_BUILD_WITHOUT_MOUNTS} or newer mounts \

@@ -12,7 +12,6 @@ use serde_saphyr::Commented;
 use strum::{Display, EnumString, VariantArray, VariantNames};
 
 use crate::ParseError;
-use crate::Platform;
 use crate::read::driver_date::DriverDate;
 use crate::read::nvidia::NvidiaFacts;
 use crate::text::case_folding::fold_case;
@@ -42,7 +41,7 @@ string_id! {
 }
 impl PnpId {
     /// Whether Hyper-V made the device for a GPU or compute accelerator of its host (GPU-PV). The
-    /// IDs are those of Microsoft's driver for Linux, `dxgkrnl`.
+    /// IDs are in the source of Microsoft's driver for Linux, `dxgkrnl`.
     #[must_use]
     pub fn is_paravirtualized(&self) -> bool {
         self.begins_with_one_of(&[r"PCI\VEN_1414&DEV_008E", r"PCI\VEN_1414&DEV_008A"])
@@ -384,11 +383,9 @@ fn copy_to_vm<'de, D: Deserializer<'de>>(
 }
 
 impl DriverStore {
-    /// Whether the folder has no file at all, although the driver needs it: on Windows it names
-    /// files there, and on Linux every driver is there.
-    pub(crate) fn lacks_files(&self, platform: Platform) -> bool {
-        let needs_files = platform == Platform::LinuxDxg || !self.copy_to_vm.is_empty();
-        needs_files && self.files == StoreFiles::Listed(BTreeSet::new())
+    /// Whether the folder has no file at all, although the driver names files in it.
+    pub(crate) fn lacks_files(&self) -> bool {
+        !self.copy_to_vm.is_empty() && self.files == StoreFiles::Listed(BTreeSet::new())
     }
 }
 

@@ -9,7 +9,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 use crate::ParseError;
 use crate::text::file_values::{is_default, named_value, on_one_line, or_default, text_value};
 use crate::text::parse::parse_decimals;
-use crate::{LauncherFiles, StoreFolderError, SystemRoot, check_store_folder};
+use crate::{LauncherFiles, SystemRoot};
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -95,7 +95,7 @@ impl From<Wow64> for bool {
     }
 }
 
-/// The kind of system whose containers get the devices.
+/// The system of a host. Inventories and JSON documents contain it.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, Display, EnumString, IntoStaticStr, VariantNames,
 )]
@@ -104,9 +104,6 @@ pub enum Platform {
     /// Windows.
     #[default]
     Windows,
-    /// Linux in a virtual machine to which a Windows host lends its adapters through `/dev/dxg`, as
-    /// in WSL2.
-    LinuxDxg,
 }
 
 named_value!(Platform);
@@ -115,7 +112,7 @@ named_value!(Platform);
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct HostFacts {
-    /// The kind of system.
+    /// The system.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub platform: Platform,
     /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
@@ -156,17 +153,6 @@ pub struct HostFacts {
     /// The files of `directx-visible`.
     #[serde(skip)]
     pub launcher: LauncherFiles,
-}
-
-impl HostFacts {
-    /// Checks that `path` is a folder of a driver package. On Linux, Windows itself is not there,
-    /// and [`dxg_driver_folder`](crate::dxg_driver_folder) checks the part below the repository.
-    pub fn check_store_folder(&self, path: &str) -> Result<(), StoreFolderError> {
-        match self.platform {
-            Platform::LinuxDxg => Ok(()),
-            Platform::Windows => check_store_folder(path, &self.system_root),
-        }
-    }
 }
 
 #[cfg(test)]

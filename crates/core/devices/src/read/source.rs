@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId,
+    Adapter, Cordons, DeviceResets, DriverStore, HostFacts, Luid, NodeSoftware, NvidiaFacts,
+    PnpDevice, PnpId,
 };
 
 /// What a source read from its host at one moment.
@@ -52,10 +53,7 @@ impl HostSnapshot {
             || self.adapters.iter().filter(|adapter| adapter.is_gpu_or_accelerator()).any(
                 |adapter| {
                     adapter.pnp.is_none()
-                        || adapter
-                            .driver_store
-                            .as_ref()
-                            .is_some_and(|store| store.lacks_files(self.host.platform))
+                        || adapter.driver_store.as_ref().is_some_and(DriverStore::lacks_files)
                 },
             )
     }
@@ -100,9 +98,6 @@ pub enum ReadStep {
     /// Subscribes to notifications of changes.
     #[strum(to_string = "subscribing to change notifications")]
     Watch,
-    /// Waits for the thread that compares the adapters.
-    #[strum(to_string = "waiting for a comparison of the adapters")]
-    Compare,
     /// Lists the adapters.
     #[strum(to_string = "listing adapters")]
     Adapters,

@@ -88,7 +88,7 @@ pub const LABELS: &[Label] = &[
     },
     Label {
         name: "directx.microsoft.com/windows-build",
-        meaning: "build of Windows; absent on Linux nodes",
+        meaning: "build of Windows",
         value: |node| Some(node.host.build?.to_string()),
     },
 ];

@@ -7,7 +7,7 @@ use strum::{EnumIter, IntoEnumIterator};
 use crate::{
     Adapter, Cordon, CordonSource, DeviceKind, DriverKey, DriverStore, DriverVersion, HardwareId,
     HostFacts, LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, RuntimeFiles, StoreFiles,
-    StoreFolderError, Vendor,
+    StoreFolderError, Vendor, check_store_folder,
 };
 
 /// Whether a device can be allocated.
@@ -114,9 +114,6 @@ pub struct Device {
     pub compute: bool,
     /// What NVML reports of an NVIDIA device.
     pub nvidia: NvidiaFacts,
-    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's
-    /// libraries count them, and how many the vendor has, if that is known.
-    pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,
     /// The runtime files that the driver names in the registry; none inside a container.
@@ -201,9 +198,8 @@ impl Device {
             display: adapter.attributes.display(),
             compute: adapter.computes(),
             nvidia: adapter.nvidia.clone(),
-            vendor_index: None,
             health: match pnp.problem_code {
-                0 if store.is_some_and(|store| store.lacks_files(host.platform)) => {
+                0 if store.is_some_and(DriverStore::lacks_files) => {
                     Health::Unhealthy(UnhealthyReason::NoDriverFiles)
                 }
                 0 => Health::Healthy,
@@ -220,7 +216,7 @@ fn store_folder(
     host: &HostFacts,
 ) -> Result<Arc<StoreFolder>, NoStoreFolder> {
     let store = store.ok_or(NoStoreFolder::Unknown)?;
-    match host.check_store_folder(&store.path) {
+    match check_store_folder(&store.path, &host.system_root) {
         Ok(()) => {
             let path = store.path.clone();
             let files = store.files.clone();

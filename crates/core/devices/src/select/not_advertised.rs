@@ -7,8 +7,8 @@ use strum::{EnumIter, IntoEnumIterator};
 
 use crate::text::case_folding::fold_case;
 use crate::{
-    Adapter, Device, DeviceKind, DriverModel, Filter, HostFacts, HostSnapshot, LocationPath, Luid,
-    ModelPolicy, Platform, PnpDevice, PnpId, ResourceName, ResourceRule,
+    Adapter, Device, DriverModel, Filter, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy,
+    PnpDevice, PnpId, ResourceName,
 };
 
 /// An adapter that is not advertised, or that a discovery skips.
@@ -97,13 +97,6 @@ pub enum NotAdvertisedReason {
         /// The ID of the other device.
         other: String,
     },
-    /// `/dev/dxg` lists NPUs, and nothing can use them there (microsoft/WSL#40445). NVIDIA says that
-    /// its GPUs without a display work in WSL2.
-    #[error(
-        "of the compute-only devices, only GPUs are known to work through /dev/dxg; a rule of \
-         `resources` for compute-only devices advertises the others anyway"
-    )]
-    ComputeOnlyOnLinux,
     /// The source could not read it.
     #[error("{0}")]
     Unreadable(String),
@@ -153,15 +146,6 @@ impl NotAdvertisedReason {
             | NotAdvertisedReason::NoModel { needed: None, .. } => Remedy::VendorDriver,
             NotAdvertisedReason::Integrated => Remedy::Configure("set `includeIntegrated: true`"),
             NotAdvertisedReason::Detachable => Remedy::Configure("set `includeDetachable: true`"),
-            // Without a rule, NPUs are not advertised there: see `ComputeOnlyOnLinux`.
-            NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. }
-                if matches!(host.platform, Platform::LinuxDxg) =>
-            {
-                Remedy::Configure(
-                    "enable the driver model mcdm (`--driver-model mcdm`) and, unless it is a GPU, \
-                     add a rule of `resources` with `match: {kind: npu}`",
-                )
-            }
             NotAdvertisedReason::NoModel { needed: Some(DriverModel::Mcdm), .. } => {
                 Remedy::Configure("enable the driver model mcdm (`--driver-model mcdm`)")
             }
@@ -171,10 +155,6 @@ impl NotAdvertisedReason {
             NotAdvertisedReason::Name(_) => Remedy::Configure(
                 "set DIRECTX_GPU_MATCH_NAME to a part of the adapter's name, or use the driver \
                  models wddm and mcdm instead of legacy",
-            ),
-            NotAdvertisedReason::ComputeOnlyOnLinux => Remedy::Configure(
-                "add a rule of `resources` with `kind: npu` or `kind: accelerator`, \
-                     `driverModel: mcdm`, or its `pciId`, before other rules that match it",
             ),
             NotAdvertisedReason::NoPnpDevice if !host.is_this_machine => Remedy::Repair(
                 "record the node again; in an inventory written by hand, give the adapter the key \
@@ -283,37 +263,16 @@ pub(crate) fn check_filter(device: &Device, filter: Filter) -> Result<(), NotAdv
 pub(crate) fn check_policy(
     device: &Device,
     policy: &ModelPolicy,
-    platform: Platform,
     locations: &DevicesByLocation<'_>,
 ) -> Result<(), NotAdvertisedReason> {
-    let on_linux = platform == Platform::LinuxDxg;
-    let include_integrated = policy.include_integrated.unwrap_or(on_linux);
-    check_scope(device, include_integrated, policy.include_detachable)?;
+    check_scope(device, policy.include_integrated, policy.include_detachable)?;
     match (&policy.match_name, policy.model) {
         (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
             Err(NotAdvertisedReason::Name(name.clone()))
         }
-        (_, DriverModel::Wddm | DriverModel::Mcdm) if !on_linux => {
-            check_location_path(device, locations)
-        }
-        _ => Ok(()),
+        (_, DriverModel::Wddm | DriverModel::Mcdm) => check_location_path(device, locations),
+        (_, DriverModel::Legacy) => Ok(()),
     }
-}
-
-/// Checks that a device that only computes is a GPU on a Linux host, or that its `rule` is for such
-/// devices.
-pub(crate) fn check_compute_only(
-    device: &Device,
-    model: DriverModel,
-    platform: Platform,
-    rule: Option<&ResourceRule>,
-) -> Result<(), NotAdvertisedReason> {
-    let only_computes = model == DriverModel::Mcdm && device.kind != DeviceKind::Gpu;
-    let is_wanted = rule.is_some_and(|rule| rule.matches.is_for_compute_only());
-    if platform == Platform::LinuxDxg && only_computes && !is_wanted {
-        return Err(NotAdvertisedReason::ComputeOnlyOnLinux);
-    }
-    Ok(())
 }
 
 /// The IDs of the GPUs and accelerators at each location path.

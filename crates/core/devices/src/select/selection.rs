@@ -12,8 +12,8 @@ use crate::select::not_advertised::{
     Rejection, check_adapter, check_basic_adapter, check_filter, check_scope,
 };
 use crate::{
-    Adapter, Device, DeviceKind, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason,
-    Platform, PnpId, RejectedValue, Vendor, WarningEffect,
+    Device, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason, RejectedValue,
+    WarningEffect,
 };
 
 /// Selects devices by what they support. The discovery library's C interface has the same
@@ -152,10 +152,8 @@ pub(crate) fn select<T, R: Into<Rejection>>(
     let mut others = Vec::new();
     let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
-        let device = check_adapter(adapter, &mut seen).map(|pnp| Device {
-            vendor_index: vendor_index(adapter, snapshot),
-            ..Device::new(adapter, pnp, &snapshot.host)
-        });
+        let device =
+            check_adapter(adapter, &mut seen).map(|pnp| Device::new(adapter, pnp, &snapshot.host));
         let result = match device {
             Ok(device) => accept(device).map_err(Into::into),
             Err(reason) => Err(Rejection::from(reason)),
@@ -178,34 +176,4 @@ pub(crate) fn select<T, R: Into<Rejection>>(
         resource: None,
     }));
     (accepted, others)
-}
-
-/// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
-/// Unknown while an adapter is unreadable, because the vendor's libraries may count it, and if only
-/// some of the GPUs have a display. NVIDIA says that CUDA lists GPUs in MCDM mode from driver R595
-/// on, but whether it counts both together is not known.
-fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
-    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Unreadable);
-    if snapshot.host.platform != Platform::LinuxDxg || is_partial {
-        return None;
-    }
-    let own = &adapter.pnp.as_ref()?.id;
-    let vendor = Vendor::from_id(adapter.hardware_id.vendor);
-    let gpus = snapshot.adapters.iter().filter(|other| {
-        DeviceKind::of(other) == DeviceKind::Gpu
-            && Vendor::from_id(other.hardware_id.vendor) == vendor
-    });
-    let has_display = adapter.attributes.display();
-    if gpus.clone().any(|other| other.attributes.display() != has_display) {
-        return None;
-    }
-    let mut ids: Vec<&PnpId> = gpus.filter_map(|other| Some(&other.pnp.as_ref()?.id)).collect();
-    // ROCm counts GPUs in the order of the list. Libraries of other vendors sort them by the PCI
-    // address, which is at the end of the ID.
-    if vendor != Vendor::Amd {
-        ids.sort_by_key(|id| id.as_str().rsplit('\\').next().map(|end| (end.len(), end)));
-    }
-    // Several partitions of one GPU are one device.
-    ids.dedup();
-    Some((ids.iter().position(|id| *id == own)?, ids.len()))
 }

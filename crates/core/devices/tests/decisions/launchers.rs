@@ -276,12 +276,3 @@ fn a_made_up_host_has_no_launcher_where_it_is_not_provided() {
     assert_eq!(warnings(&plan).len(), 1);
     assert!(!set_of(required(), &on).resources[0].entries()[0].health.is_healthy());
 }
-
-/// Its containers never get the files, whatever the configuration says.
-#[test]
-fn a_linux_host_waits_for_nothing() {
-    let mut on = host(vec![gpu(1, NVIDIA)]);
-    on.host.platform = devices::Platform::LinuxDxg;
-    on.host.launcher = LauncherFiles::NotProvided;
-    assert!(set_of(required(), &on).resources[0].entries()[0].health.is_healthy());
-}

@@ -7,7 +7,6 @@ mod cordons;
 mod device_classes;
 mod hosts;
 mod launchers;
-mod linux;
 mod moved_devices;
 mod no_mounts;
 mod node_reports;

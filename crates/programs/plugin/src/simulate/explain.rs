@@ -6,9 +6,9 @@ use std::fmt;
 use command_line::device_summary::mounted_files;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    AllocationPolicy, DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, HostFacts,
-    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, NotAdvertised,
-    Plan, Platform, ResourceDevices, ResourceName, Sharing,
+    AllocationPolicy, DeviceClass, DeviceGrant, DeviceSet, HostFacts, MountCandidate, MountOrigin,
+    MountOutcome, NOT_APPLIED_HINT, NoMountsReason, NotAdvertised, Plan, ResourceDevices,
+    ResourceName, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -89,7 +89,7 @@ pub(crate) fn admission(
     for dropped in &input.dropped {
         notes.push(Note::Warning(format!("the kubelet drops {dropped}")));
     }
-    if input.device_ids.len() > 1 && set.host.platform == Platform::Windows {
+    if input.device_ids.len() > 1 {
         notes.push(Note::Warning(
             "the container requests devices of several resources, and the kubelet keeps the device \
              entry of only one of them; which one is undefined"
@@ -154,7 +154,7 @@ fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<N
         vec![device_choice(plan, resource.spec.sharing), Note::Decision(device_entry(plan))];
     notes.extend(plan.warnings.iter().map(|warning| Note::Warning(warning.to_string())));
     notes.extend(files(plan));
-    if host.build.is_none() && host.platform == Platform::Windows {
+    if host.build.is_none() {
         notes.push(Note::Decision(
             "the host's build is unknown; a build before 26100 is assumed".to_owned(),
         ));
@@ -170,7 +170,7 @@ fn devices_in_short(plan: &Plan, set: &DeviceSet) -> String {
             return "all display adapters".to_owned();
         }
         DeviceGrant::Class(_) => return "all devices of a class".to_owned(),
-        DeviceGrant::Location(_) | DeviceGrant::Dxg | DeviceGrant::Cdi => {}
+        DeviceGrant::Location(_) => {}
     }
     let names = plan.devices.iter().map(|device| {
         let mut entries = set.entries().map(|entry| &entry.device);
@@ -209,20 +209,11 @@ fn device_entry(plan: &Plan) -> String {
             "all display adapters of the host, by their interface class".to_owned()
         }
         DeviceGrant::Class(class) => class.content(),
-        DeviceGrant::Dxg => format!("every adapter of the host, through {DXG_DEVICE}"),
-        DeviceGrant::Cdi => {
-            format!("every adapter of the host, with libraries, by the CDI device {DXG_CDI_DEVICE}")
-        }
     }
 }
 
 fn files(plan: &Plan) -> Vec<Note> {
     let mut notes = Vec::new();
-    if matches!(plan.device, DeviceGrant::Dxg | DeviceGrant::Cdi) {
-        let reason = plan.mounts.devices_without_mounts.first();
-        notes.extend(reason.and_then(|(_, reason)| without_folders(*reason)));
-        return notes;
-    }
     if plan.mounts.mounted().any(is_launcher) {
         notes.push(Note::Decision(
             "directx-visible is mounted; started with it, a program sees only these devices"
@@ -279,26 +270,6 @@ fn files(plan: &Plan) -> Vec<Note> {
         notes.push(Note::NotMounted(format!("{path}{why}")));
     }
     notes
-}
-
-/// Why a container of a Linux host gets no folder. With the CDI device it has them.
-fn without_folders(reason: NoMountsReason) -> Option<Note> {
-    match reason {
-        NoMountsReason::InCdiDevice => None,
-        NoMountsReason::Legacy
-        | NoMountsReason::Never
-        | NoMountsReason::NoAdditionalMounts(_)
-        | NoMountsReason::ExtraOnLinux
-        | NoMountsReason::NoFolders
-        | NoMountsReason::MountedByWindows
-        | NoMountsReason::NoDriverStore
-        | NoMountsReason::DriverStoreOutside
-        | NoMountsReason::InsideContainer
-        | NoMountsReason::NoneNamed
-        | NoMountsReason::LeftOut(_) => {
-            Some(Note::Exception(format!("no folder with libraries is mounted: {reason}")))
-        }
-    }
 }
 
 /// Why a container gets no runtime files of its devices: one note for all devices if they have the

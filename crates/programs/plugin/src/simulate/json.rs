@@ -79,8 +79,6 @@ struct Container<'a> {
     mounts: Vec<MountEntry<'a>>,
     envs: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    cdi_devices: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -181,7 +179,6 @@ impl<'a> Container<'a> {
             mounts: mounts.collect(),
             envs: view.envs.clone(),
             annotations: view.annotations.clone(),
-            cdi_devices: &view.cdi_devices,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use command_line::verdict::{BAD, GOOD, WARNING};
 use device_plugin::v1beta1::Mount;
-use devices::Platform;
 use devices::printable::printable;
 use devices::report::{Condition, Labels};
 use kubelet_double::{ContainerView, ResourceView};
@@ -92,13 +91,10 @@ impl Report {
     fn host_line(&self) -> String {
         let SimulatedHost { snapshot, source, .. } = &self.host;
         let host = &snapshot.host;
-        let is_windows = host.platform == Platform::Windows;
-        let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
-        let product = printable(host.product.as_deref().unwrap_or(unknown));
+        let product = printable(host.product.as_deref().unwrap_or("unknown version of Windows"));
         let build = match host.build {
             Some(build) => format!(", build {build}"),
-            None if is_windows => ", build unknown".to_owned(),
-            None => String::new(),
+            None => ", build unknown".to_owned(),
         };
         let source = match source {
             Source::Inventory(path) => path.display().to_string(),
@@ -248,8 +244,7 @@ impl SimulatedPod {
         let ids = self.device_ids().into_iter();
         let mut lines: Vec<String> =
             ids.map(|id| format!("  replica  {}", printable(id))).collect();
-        let host_paths = container.devices.iter().map(|device| &device.host_path);
-        let devices = host_paths.chain(&container.cdi_devices);
+        let devices = container.devices.iter().map(|device| &device.host_path);
         lines.extend(devices.map(|device| format!("  device   {}", printable(device))));
         let counts = self.explanation.files.iter().filter(|files| !files.is_empty());
         lines.extend(counts.map(|files| format!("  files    {files}")));

@@ -93,7 +93,6 @@ fn every_warning_of_an_allocation_is_explained() {
         PlanWarning::SeveralDevices { count: 2, class },
         PlanWarning::NoLocationPathSupport(class),
         PlanWarning::ReplicasOfSameDevice { replicas: 2, device: PnpId::new("…") },
-        PlanWarning::MissingFolder("…"),
         PlanWarning::NoLauncher(not_provided),
         PlanWarning::NoLauncher(launcher("…", "does not exist")),
     ];

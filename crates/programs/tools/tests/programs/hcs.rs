@@ -21,12 +21,11 @@ fn output_equals_the_published_output() {
 }
 
 #[test]
-fn every_inventory_of_a_windows_host_is_printed_in_both_formats() {
+fn every_inventory_is_printed_in_both_formats() {
     for (name, path) in inventories() {
         for format in ["text", "json"] {
             let outcome = query(&["--output", format, "--inventory", path.to_str().unwrap()]);
-            let is_linux = name == "made-up-wsl2-laptop";
-            assert_eq!(outcome.code, Some(i32::from(is_linux)), "{name}: {outcome}");
+            assert_eq!(outcome.code, Some(0), "{name}: {outcome}");
             // The text is the published one.
             if (name.as_str(), format) == ("aws-t4-two", "json") {
                 insta::assert_snapshot!("hcs_aws-t4-two_json", outcome);

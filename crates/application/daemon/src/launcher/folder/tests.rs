@@ -308,3 +308,24 @@ fn the_folders_of_other_contents_stay_until_all_are_removed() {
     assert!(!bed.own().exists());
     assert!(!remove_all(&bed.all()).unwrap());
 }
+
+#[test]
+fn an_error_does_not_contain_the_random_name_of_a_temporary_file() {
+    let bed = Bed::new();
+    let missing = bed.all().join("missing");
+    let [first, second] =
+        [0, 1].map(|_| temporary_file(&missing, b"", RIGHTS.create_file).unwrap_err());
+    assert_eq!(first.kind(), ErrorKind::NotFound);
+    assert_eq!(first.to_string(), second.to_string());
+}
+
+#[test]
+fn two_temporary_files_are_two_files() {
+    let bed = Bed::new();
+    let new = |content| temporary_file(bed.0.path(), content, RIGHTS.create_file).unwrap();
+    let files = [&b"first"[..], b"second"].map(new);
+    let contents = files.each_ref().map(|file| fs::read(file.path()).unwrap());
+    assert_eq!(contents, [&b"first"[..], b"second"]);
+    drop(files);
+    assert_eq!(names(bed.0.path()), ["release"]);
+}
