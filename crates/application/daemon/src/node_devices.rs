@@ -18,9 +18,7 @@ use config::Config;
 use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::report::DeviceResources;
-use devices::{
-    Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, NvidiaFacts, ResetHistory,
-};
+use devices::{Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Moment, NvidiaFacts};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -30,7 +28,6 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
-use crate::host::driver_resets::ResetReader;
 use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
 use crate::logging::{self, RepeatedText, ReplacedDriver};
@@ -54,8 +51,6 @@ pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
     nvidia_reader: NvidiaReader,
-    reset_reader: ResetReader,
-    resets: ResetHistory,
     /// The last answer of the NVIDIA reader.
     nvidia: NvidiaGpus,
     cordons: Option<watch::Receiver<Cordons>>,
@@ -120,8 +115,6 @@ impl NodeDevices {
             catalog,
             reads: sources.reads,
             nvidia_reader: sources.nvidia_reader,
-            reset_reader: sources.reset_reader,
-            resets: ResetHistory::default(),
             nvidia: NvidiaGpus::new(),
             cordons: sources.cordons,
             holders: sources.holders,
@@ -195,8 +188,6 @@ impl NodeDevices {
                 self.apply_read(received(read)?)?;
             }
             gpus = self.nvidia_reader.next() => self.apply_nvidia(gpus),
-            counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
-                if self.catalog.has_reset_limit() => self.apply_resets(&counters),
             cordoned = next_cordons(&mut self.cordons) => {
                 self.snapshot.cordoned = cordoned?;
                 self.advance();
@@ -242,12 +233,11 @@ impl NodeDevices {
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that was not reported");
         }
-        let resets = self.resets.at(self.now());
         let cordoned = match &mut self.cordons {
             Some(cordons) => cordons.borrow_and_update().clone(),
             None => Cordons::default(),
         };
-        self.snapshot = HostSnapshot { resets, cordoned, ..snapshot };
+        self.snapshot = HostSnapshot { cordoned, ..snapshot };
         self.snapshot.host.launcher =
             self.launcher.update(&self.catalog, self.snapshot.host.platform);
         if self.published.pending().is_some() {
@@ -265,18 +255,6 @@ impl NodeDevices {
                 adapter.nvidia = NvidiaFacts::default();
             }
             self.snapshot.add_nvidia(&self.nvidia);
-            self.advance();
-        }
-    }
-
-    /// Publishes the set that follows from resets of drivers, and from the age of earlier ones.
-    fn apply_resets(&mut self, counters: &[(Luid, u64)]) {
-        let now = self.now();
-        for (device, resets) in self.resets.record(&self.published.set(), counters, now) {
-            tracing::warn!(%device, resets, "the driver of a device was reset");
-        }
-        let before = std::mem::replace(&mut self.snapshot.resets, self.resets.at(now));
-        if !(before.is_empty() && self.snapshot.resets.is_empty()) {
             self.advance();
         }
     }

@@ -10,14 +10,13 @@ use serde_saphyr::Spanned;
 
 use devices::{
     AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DeviceName, DriverModel,
-    FileName, ModelPolicy, MultiDevice, ResetLimit, ResourceName, RuntimeMounts, SharedRequests,
-    Visibility,
+    FileName, ModelPolicy, MultiDevice, ResourceName, RuntimeMounts, SharedRequests, Visibility,
 };
 
 use crate::any_case::AnyCase;
 use crate::reference::{Described, KeyReference};
 use crate::rules::{self, RuleFile};
-use crate::setting_types::{AtLine, InFile, List, Mounts, PerModel, Resets, Setting, Switch};
+use crate::setting_types::{AtLine, InFile, List, Mounts, PerModel, Setting, Switch};
 use crate::values::{Choice, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed, positive};
 
 /// What is configured for a driver model.
@@ -240,13 +239,6 @@ settings! {
         |s| list_text(&s.policy.cordoned),
         |s, names| s.policy.cordoned = names.into();
 
-    /// a device is unhealthy while its driver was reset at least `count` times in the last
-    /// `minutes`. The plugin reads the counters every ten seconds, on Windows. Resets before its
-    /// start do not count
-    unhealthy_after_resets "unhealthyAfterResets": Resets = "{count: 3, minutes: 60}",
-        |s| text_or(s.policy.unhealthy_after_resets.map(resets_text), "off"),
-        |s, Resets(limit)| s.policy.unhealthy_after_resets = Some(limit);
-
     /// the resource's name. This default applies to `wddm`; for `mcdm` it is
     /// `directx.microsoft.com/compute`, and for `legacy` it is `microsoft.com/directx`
     resource_name "resourceName": AtLine<Parsed<ResourceName>> = "example.com/gpu",
@@ -292,8 +284,4 @@ fn mounts_text(mounts: &AdditionalMounts) -> String {
         files.iter().map(move |f| format!("{vendor}: {} => {}", f.source, f.destination))
     });
     list_text(&mounts.collect::<Vec<_>>())
-}
-
-fn resets_text(ResetLimit { count, minutes }: ResetLimit) -> String {
-    format!("{{count: {count}, minutes: {minutes}}}")
 }

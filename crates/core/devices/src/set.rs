@@ -2,4 +2,3 @@
 
 pub(crate) mod device_set;
 pub(crate) mod held_devices;
-pub(crate) mod reset_history;

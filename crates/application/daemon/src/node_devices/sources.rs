@@ -9,7 +9,6 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Reads};
-use crate::host::driver_resets::ResetReader;
 use crate::host::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
 use crate::node_devices::device_holders::DeviceHolders;
@@ -21,7 +20,6 @@ pub struct NodeSources {
     /// What the reader of the adapters is doing.
     pub(crate) activity: Activity,
     pub(crate) nvidia_reader: NvidiaReader,
-    pub(crate) reset_reader: ResetReader,
     /// The devices that the node's annotation takes out of service, if they are followed.
     pub(crate) cordons: Option<watch::Receiver<Cordons>>,
     /// Asked before a removed device is dropped, and when a driver was replaced.
@@ -54,7 +52,6 @@ impl NodeSources {
             reads,
             activity,
             nvidia_reader: NvidiaReader::new(host.read_nvidia),
-            reset_reader: ResetReader::new(host.read_resets),
             cordons,
             configuration,
             ..NodeSources::none()
@@ -68,7 +65,6 @@ impl NodeSources {
             reads,
             activity: Activity::default(),
             nvidia_reader: NvidiaReader::new(None),
-            reset_reader: ResetReader::new(None),
             cordons: None,
             holders: DeviceHolders::unknown(),
             launcher: NodeLauncher::simulated(),

@@ -63,13 +63,7 @@ impl FakeSource {
 
     fn access(&self, kind: HostKind) -> HostAccess {
         let source: Box<dyn AdapterSource> = Box::new(self.clone());
-        HostAccess {
-            kind,
-            open: Box::new(|| Ok(source)),
-            read_nvidia: None,
-            read_resets: None,
-            cordons: None,
-        }
+        HostAccess { kind, open: Box::new(|| Ok(source)), read_nvidia: None, cordons: None }
     }
 
     async fn start(&self) -> NodeDevices {

@@ -55,9 +55,6 @@ fn unhealthy(device: &ReportedDevice, without_adapter: &[PnpDevice]) -> Option<F
         UnhealthyKind::Cordoned => "remove the device's name there to return it to service",
         UnhealthyKind::CordonsUnknown => "fix what the plugin reports about the cordoned devices",
         UnhealthyKind::NoLauncher => "fix what the plugin reports about directx-visible",
-        UnhealthyKind::Resets => {
-            "it becomes healthy when its resets are old enough; update its driver, or replace it"
-        }
         UnhealthyKind::Removed if without_adapter.iter().all(|pnp| pnp.id != device.id) => {
             "if this was not intended, check the device and its slot"
         }

@@ -1471,15 +1471,14 @@ fn the_plugin_reports_unhealthy_devices_notices_and_a_rejected_configuration() {
     let found = of_plugin(|report| {
         let device = &mut report.node.resources[0].devices[0];
         device.unhealthy =
-            Some(Unhealthy { kind: UnhealthyKind::Resets, text: "reset 3 times".to_owned() });
+            Some(Unhealthy { kind: UnhealthyKind::ProblemCode, text: "code 43".to_owned() });
         id = device.id.to_string();
-        report.notices =
-            vec![format!("device {id} is unhealthy: reset 3 times"), "no files".into()];
+        report.notices = vec![format!("device {id} is unhealthy: code 43"), "no files".into()];
         report.rejected_configuration = Some("unknown key `x`".to_owned());
     });
     let expected = [
         (Status::Ok, "the plugin lists 1 device in 2 resources".to_owned()),
-        (Status::Warning, format!("{id}: the plugin lists it as unhealthy: reset 3 times")),
+        (Status::Warning, format!("{id}: the plugin lists it as unhealthy: code 43")),
         (Status::Warning, "no files".to_owned()),
         (
             Status::Failed,

@@ -10,7 +10,7 @@ use strum::{Display, EnumString, VariantNames};
 
 use crate::{
     DescriptionPattern, Destination, DeviceClass, DeviceKind, DeviceName, DriverModel, FileName,
-    LocationPattern, PciPattern, ResetLimit, ResourceName, StorePattern, Vendor,
+    LocationPattern, PciPattern, ResourceName, StorePattern, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -48,8 +48,6 @@ pub struct ModelPolicy {
     pub removal_grace: Duration,
     /// The devices that are out of service, of any driver model.
     pub cordoned: Vec<DeviceName>,
-    /// How many resets of its driver make a device unhealthy; `None` means any number does not.
-    pub unhealthy_after_resets: Option<ResetLimit>,
 }
 
 impl ModelPolicy {
@@ -80,7 +78,6 @@ impl ModelPolicy {
             publish_numa: false,
             removal_grace: Duration::from_mins(1),
             cordoned: Vec::new(),
-            unhealthy_after_resets: None,
         }
     }
 

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    Adapter, Cordons, DeviceResets, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId,
-};
+use crate::{Adapter, Cordons, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,9 +24,6 @@ pub struct HostSnapshot {
     pub warnings: Vec<AdapterWarning>,
     /// The devices that the node's annotation takes out of service. Sources leave this empty.
     pub cordoned: Cordons,
-    /// The resets of drivers that were noticed, from [`ResetHistory`](crate::ResetHistory). Sources
-    /// leave this empty.
-    pub resets: Vec<DeviceResets>,
 }
 
 impl HostSnapshot {

@@ -133,8 +133,6 @@ pub enum UnhealthyKind {
     Cordoned,
     /// It is not known whether an administrator took the device out of service.
     CordonsUnknown,
-    /// The driver was reset too often.
-    Resets,
     /// The node does not provide `directx-visible`, which its containers must get.
     NoLauncher,
     /// A kind of a newer plugin.
@@ -233,7 +231,6 @@ impl Unhealthy {
             UnhealthyReason::Removed => UnhealthyKind::Removed,
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
             UnhealthyReason::CordonsUnknown => UnhealthyKind::CordonsUnknown,
-            UnhealthyReason::Resets => UnhealthyKind::Resets,
             UnhealthyReason::NoLauncher => UnhealthyKind::NoLauncher,
         };
         Unhealthy { kind, text: reason.to_string() }
