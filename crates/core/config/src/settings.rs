@@ -206,8 +206,8 @@ settings! {
         |s| s.policy.publish_numa,
         |s, Switch(on)| s.policy.publish_numa = on;
 
-    /// the grace period: how long a device that disappeared stays listed as unhealthy. It stays
-    /// longer [while a pod holds it](drivers.md#devices-that-disappear)
+    /// the grace period: how long a [device that disappeared](drivers.md#devices-that-disappear)
+    /// stays listed as unhealthy
     removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = "5",
         |s| s.policy.removal_grace.as_secs(),
         |s, Number(seconds)| s.policy.removal_grace = Duration::from_secs(seconds);

@@ -69,7 +69,6 @@ pub use select::selection::{Criteria, Filter, Selection, discover};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };
-pub use set::held_devices::HeldDevices;
 pub use text::error_chain::error_chain;
 pub use text::file_values;
 pub use text::parse::ParseError;

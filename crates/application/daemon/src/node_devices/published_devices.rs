@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use devices::DeviceSet;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::host::adapter_reader::Activity;
 use crate::metrics::PluginMetrics;
@@ -37,14 +36,8 @@ pub(crate) struct PublishedDevices {
     activity: Activity,
     /// What happens to the devices is counted here.
     pub(crate) metrics: PluginMetrics,
-    state: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    last_allocation: Option<Instant>,
     /// Why the CDI specification could not be written.
-    cdi_problem: Option<String>,
+    cdi_problem: Arc<Mutex<Option<String>>>,
 }
 
 impl PublishedDevices {
@@ -54,7 +47,7 @@ impl PublishedDevices {
             discovery: watch::Sender::new(Discovery::Pending(Arc::new(set))),
             activity,
             metrics: PluginMetrics::default(),
-            state: Arc::default(),
+            cdi_problem: Arc::default(),
         }
     }
 
@@ -70,12 +63,12 @@ impl PublishedDevices {
 
     /// Why the CDI specification could not be written; `None` if it exists or is not needed.
     pub(crate) fn cdi_problem(&self) -> Option<String> {
-        self.state().cdi_problem.clone()
+        self.lock_cdi_problem().clone()
     }
 
     /// Replaces the problem with the CDI specification.
     pub(crate) fn set_cdi_problem(&self, problem: Option<String>) {
-        self.state().cdi_problem = problem;
+        *self.lock_cdi_problem() = problem;
     }
 
     /// The current set and its changes.
@@ -93,18 +86,8 @@ impl PublishedDevices {
         }
     }
 
-    /// Records that devices were allocated now.
-    pub(crate) fn allocated(&self) {
-        self.state().last_allocation = Some(Instant::now());
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When devices were allocated the last time.
-    pub(crate) fn last_allocation(&self) -> Option<Instant> {
-        self.state().last_allocation
+    fn lock_cdi_problem(&self) -> MutexGuard<'_, Option<String>> {
+        // Every change under this lock is complete, so a poisoned lock still holds a valid value.
+        self.cdi_problem.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

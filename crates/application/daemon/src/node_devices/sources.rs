@@ -1,5 +1,4 @@
-//! What the devices of a node depend on: the host, the kubelet, the node's annotation and the
-//! configuration.
+//! What the devices of a node depend on: the host, the node's annotation and the configuration.
 
 use devices::Cordons;
 use tokio::sync::{mpsc, watch};
@@ -11,7 +10,6 @@ use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Reads};
 use crate::host::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
-use crate::node_devices::device_holders::DeviceHolders;
 
 /// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
 /// node.
@@ -22,8 +20,6 @@ pub struct NodeSources {
     pub(crate) nvidia_reader: NvidiaReader,
     /// The devices that the node's annotation takes out of service, if they are followed.
     pub(crate) cordons: Option<watch::Receiver<Cordons>>,
-    /// Asked before a removed device is dropped, and when a driver was replaced.
-    pub(crate) holders: DeviceHolders,
     /// The files of `directx-visible`.
     pub(crate) launcher: NodeLauncher,
     /// Whether the CDI specification is written if containers get its device. It is written again
@@ -33,7 +29,7 @@ pub struct NodeSources {
 }
 
 impl NodeSources {
-    /// Starts to read `host`, for a program that provides nothing and does not know the kubelet.
+    /// Starts to read `host`, for a program that provides nothing.
     ///
     /// # Errors
     /// The operating system refuses a thread.
@@ -66,7 +62,6 @@ impl NodeSources {
             activity: Activity::default(),
             nvidia_reader: NvidiaReader::new(None),
             cordons: None,
-            holders: DeviceHolders::unknown(),
             launcher: NodeLauncher::simulated(),
             provides_cdi: false,
             configuration: ConfigReload::none(),

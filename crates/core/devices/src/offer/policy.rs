@@ -76,7 +76,7 @@ impl ModelPolicy {
             rules: Arc::new([]),
             container: Arc::new(ContainerPolicy::default()),
             publish_numa: false,
-            removal_grace: Duration::from_mins(1),
+            removal_grace: Duration::from_mins(10),
             cordoned: Vec::new(),
         }
     }

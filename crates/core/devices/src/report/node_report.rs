@@ -100,6 +100,9 @@ pub struct ReportedDevice {
     /// health of the device.
     #[serde(default, deserialize_with = "known_name", skip_serializing_if = "Option::is_none")]
     pub license: Option<LicenseState>,
+    /// Whether the host has not had the device for a minute or more. No label describes it.
+    #[serde(default)]
+    pub gone: bool,
     /// Why the device must not be allocated; absent if it is healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<Unhealthy>,
@@ -213,6 +216,7 @@ impl ReportedDevice {
             location_path: device.location_path.clone(),
             compute_capability: device.nvidia.compute_capability,
             license: device.nvidia.license.map(|license| license.state),
+            gone: entry.is_gone,
             unhealthy: match entry.health {
                 Health::Healthy => None,
                 Health::Unhealthy(reason) => Some(Unhealthy::of(reason)),
