@@ -1,29 +1,18 @@
 package cluster
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // A GPU that disappears cannot be requested any more, and the kubelet reports it to the pod that
-// holds it, also after the grace period, and if the kubelet does not run when it ends. Both end when
-// the GPU returns.
+// holds it, also if the kubelet does not run when it disappears. Both end when the GPU returns.
 func TestRemovedGPUReturns(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, "removal", "removalGraceSeconds: 1")
+	n := startNode(t, "removal", "")
 	pods := []pod{n.create("first", 1).mustRun(), n.create("second", 1).mustRun()}
 	n.kubelet.kill()
 	gpu := n.host.removeGPU(0)
-	// The grace period ends while the kubelet has no endpoint.
-	time.Sleep(3 * time.Second)
 	n.startKubelet()
 	n.mustHave(2, 1)
 	eventually(t, "unhealthy devices of pods", 1, func() int { return unhealthy(pods) })
-	// The kubelet reports a device that is no longer listed as healthy.
-	time.Sleep(3 * time.Second)
-	if got := unhealthy(pods); got != 1 {
-		t.Errorf("after the grace period, %d devices of pods are unhealthy, expected 1", got)
-	}
 
 	n.host.returnGPU(gpu)
 	n.mustHave(2, 2)
@@ -33,6 +22,24 @@ func TestRemovedGPUReturns(t *testing.T) {
 			t.Errorf("pod %s: %s", p.name, state)
 		}
 	}
+}
+
+// A GPU is dropped when its grace period ends, also if a pod holds it. The pod runs on, and no other
+// pod gets the GPU when it returns.
+func TestRemovedGPUThatAPodHoldsIsDropped(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "drop", "removalGraceSeconds: 1")
+	pods := []pod{n.create("first", 1).mustRun(), n.create("second", 1).mustRun()}
+	gpu := n.host.removeGPU(0)
+	n.mustHave(1, 1)
+	n.host.returnGPU(gpu)
+	n.mustHave(2, 2)
+	for _, p := range pods {
+		if state := p.state(); state != "Running" {
+			t.Errorf("pod %s: %s", p.name, state)
+		}
+	}
+	n.create("waiting", 1).mustWait("Insufficient " + display)
 }
 
 // unhealthy counts the devices that the kubelet reports as unhealthy in the status of pods.

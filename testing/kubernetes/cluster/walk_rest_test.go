@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// restLimit is how long a node may take until it is at rest, on a busy machine. The plugin asks
-	// every 30 seconds whether a pod still holds a device that was removed.
+	// restLimit is how long a node may take until it is at rest, on a busy machine.
 	restLimit = 90 * time.Second
 	// restTime is how long a node at rest must stay as it is. Programs look for changes once a second.
 	restTime = 2 * time.Second
@@ -69,21 +68,10 @@ func (w *walk) rest() {
 }
 
 // predict returns what `simulate` predicts for the host, the configuration and the cordons of the node.
-// It knows cordons only from the configuration, and a device that a pod holds but the host no longer
-// has only as one with a problem.
+// It knows cordons only from the configuration.
 func (w *walk) predict() expectation {
 	w.t.Helper()
-	host := maps.Clone(w.host.document)
-	adapters := slices.Clone(host["adapters"].([]any))
 	cordons := slices.Clone(w.cordons)
-	for _, adapter := range w.held {
-		missing := maps.Clone(adapter)
-		missing["pnp"] = maps.Clone(pnp(adapter))
-		pnp(missing)["problemCode"] = removedCode
-		adapters = append(adapters, missing)
-		cordons = slices.DeleteFunc(cordons, func(name string) bool { return name == deviceID(adapter) || name == location(adapter) })
-	}
-	host["adapters"] = adapters
 	configuration := maps.Clone(w.active)
 	if configured, ok := configuration["cordonedDevices"].([]string); ok {
 		cordons = append(cordons, configured...)
@@ -91,7 +79,7 @@ func (w *walk) predict() expectation {
 	slices.Sort(cordons)
 	configuration["cordonedDevices"] = slices.Compact(cordons)
 	inventory, config := filepath.Join(w.folder, "predicted.json"), filepath.Join(w.folder, "predicted.yaml")
-	replaceFile(w.t, inventory, []byte(mustEncode(w.t, host)))
+	replaceFile(w.t, inventory, []byte(mustEncode(w.t, w.host.document)))
 	replaceFile(w.t, config, []byte(mustEncode(w.t, configuration)))
 	predicted := w.simulateWith(nil, []string{"--inventory", inventory, "--config", config})
 
@@ -110,14 +98,10 @@ func (w *walk) predict() expectation {
 	return expected
 }
 
-// removedCode is the problem code of Windows for a device that is not connected.
-const removedCode = 45
-
 // sameReasons replaces reasons that differ between a node and its prediction.
 var sameReasons = strings.NewReplacer(
 	"cordonedDevices of the configuration", "an administrator",
 	"the node's annotation "+labelPrefix+"cordoned-devices", "an administrator",
-	fmt.Sprintf("Windows reports problem code %d", removedCode), "the host no longer reports the device",
 )
 
 // conditionText returns a condition as text. The devices are in any order.

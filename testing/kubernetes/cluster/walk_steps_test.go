@@ -52,37 +52,8 @@ func unplug(w *walk) bool {
 	}
 	adapter := w.host.removeGPU(oneOf(w, plugged)).(map[string]any)
 	w.unplugged = append(w.unplugged, adapter)
-	holder := w.holder(adapter)
-	if holder != "" {
-		w.held = append(w.held, adapter)
-		holder = ", which " + holder + " holds"
-	}
-	w.note("unplug %s%s", location(adapter), holder)
+	w.note("unplug %s", location(adapter))
 	return true
-}
-
-// holder returns the pod that holds the device under the name by which it is listed.
-func (w *walk) holder(adapter map[string]any) string {
-	for _, p := range w.pods {
-		if _, isListed := w.expected.devices[listedDevice{p.resource, deviceID(adapter)}]; isListed && p.holds(adapter) {
-			return p.name
-		}
-	}
-	return ""
-}
-
-// holds reports whether the kubelet has given the pod a replica of the device.
-func (p walkPod) holds(adapter map[string]any) bool {
-	for _, container := range p.object().Status.ContainerStatuses {
-		for _, resource := range container.AllocatedResourcesStatus {
-			for _, replica := range resource.Resources {
-				if strings.HasPrefix(string(replica.ResourceID), deviceID(adapter)+`\`) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 func plugIn(w *walk) bool {
@@ -90,9 +61,7 @@ func plugIn(w *walk) bool {
 		return false
 	}
 	adapter := oneOf(w, w.unplugged)
-	isIt := func(other map[string]any) bool { return deviceID(other) == deviceID(adapter) }
-	w.unplugged = slices.DeleteFunc(w.unplugged, isIt)
-	w.held = slices.DeleteFunc(w.held, isIt)
+	w.unplugged = slices.DeleteFunc(w.unplugged, func(other map[string]any) bool { return deviceID(other) == deviceID(adapter) })
 	w.host.returnGPU(adapter)
 	w.note("plug in %s", location(adapter))
 	return true
@@ -138,10 +107,6 @@ func replaceDriver(w *walk) bool {
 
 // reconfigure gives the plugin another valid configuration.
 func reconfigure(w *walk) bool {
-	if len(w.held) > 0 {
-		// A held device that was removed stays with its resource, which `simulate` does not know.
-		return false
-	}
 	configuration := map[string]any{}
 	if w.random.IntN(2) == 0 {
 		configuration["multitenancy"] = 1 + w.random.IntN(4)
@@ -257,8 +222,6 @@ func (w *walk) deleteWalkPod(p walkPod) {
 	w.t.Helper()
 	w.pods = slices.DeleteFunc(w.pods, func(other walkPod) bool { return other.name == p.name })
 	w.deleted = append(w.deleted, p.pod)
-	// The kubelet no longer says that it holds a device.
-	w.held = slices.DeleteFunc(w.held, func(adapter map[string]any) bool { return w.holder(adapter) == "" })
 	p.delete()
 	w.note("delete pod %s", p.name)
 }
@@ -313,8 +276,6 @@ func killPlugin(w *walk, change func()) {
 	w.pause()
 	w.note("start the plugin")
 	w.startPlugin()
-	// It does not know what the host had before.
-	w.held = nil
 }
 
 func stopPlugin(w *walk, change func()) { stop(w, w.plugin, "plugin", change) }
@@ -338,7 +299,6 @@ func replacePlugin(w *walk, change func()) {
 	w.pause()
 	w.note("end the plugin before")
 	before.shutDown(w.t)
-	w.held = nil
 }
 
 func killDiscovery(w *walk, change func()) {

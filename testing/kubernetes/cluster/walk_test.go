@@ -31,8 +31,6 @@ type walk struct {
 	account account
 	// unplugged are adapters that the host had before.
 	unplugged []map[string]any
-	// held are those of them that the plugin still lists, because a pod holds them.
-	held []map[string]any
 	// active is the newest valid configuration.
 	active map[string]any
 	// isRejected says that the configuration file is not valid.

@@ -203,24 +203,29 @@ func mustReport(t *testing.T, n *node, pod *v1.Pod, expected v1.ResourceHealthSt
 	}
 }
 
-// The kubelet reports a held device that is not listed as healthy. Therefore a removed device stays
-// listed as long as a pod holds it.
-func TestRemovedDeviceStaysListedWhileAPodHoldsIt(t *testing.T) {
+// A removed device is dropped when its grace period ends, also if a pod holds it. Until then, the
+// kubelet reports it as unhealthy in the status of the pod; afterwards, it reports it as healthy. The
+// pod keeps the device when it returns.
+func TestRemovedDeviceIsDroppedAlthoughAPodHoldsIt(t *testing.T) {
 	nodeLog.start(t)
 	h := copyInventory(t, twoGPUs)
+	config := newConfigFile(t, "removalGraceSeconds: 3600\n")
 	n := startNode(t)
-	endpoint := startPodResources(t, n)
-	common := arguments{inventory: h.path, config: writeConfig(t, "removalGraceSeconds: 1\n")}
-	p := startPlugin(t, common, "--pod-resources", endpoint)
+	p := startPlugin(t, arguments{inventory: h.path, config: config.path})
 	eventually(t, p, display, devices(2, 2), displayCount(n))
-	pod := n.mustAdmit(podFor("render", display, 1))
+	pod := n.mustAdmit(podFor("render", display, 2))
 	mustReport(t, n, pod, v1.ResourceHealthStatusHealthy)
 
-	h.removeAdapter(1)
-	h.removeAdapter(0)
-	// The device that no pod holds is dropped.
-	took := eventually(t, p, display, devices(1, 0), displayCount(n))
-	t.Logf("dropped after %v", took)
-	mustStay(t, display, devices(1, 0), displayCount(n), 3*time.Second)
+	removed := []adapter{h.removeAdapter(1), h.removeAdapter(0)}
+	eventually(t, p, display, devices(2, 0), displayCount(n))
+	mustStay(t, display, devices(2, 0), displayCount(n), time.Second)
 	mustReport(t, n, pod, v1.ResourceHealthStatusUnhealthy)
+	config.change("removalGraceSeconds: 1\n")
+	eventually(t, p, display, devices(0, 0), displayCount(n))
+	mustReport(t, n, pod, v1.ResourceHealthStatusHealthy)
+
+	h.addAdapter(removed[0])
+	h.addAdapter(removed[1])
+	eventually(t, p, display, devices(2, 2), displayCount(n))
+	n.mustRefuse(podFor("next", display, 1), tooMany(display, 1, 0))
 }

@@ -159,7 +159,7 @@ var variants = []struct {
 			for _, rule := range rules {
 				names = append(names, rule.(map[string]any)["alert"].(string))
 			}
-			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXDeviceMissing DirectXResourceNotReady DirectXConfigurationRejected "+
+			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXResourceNotReady DirectXConfigurationRejected "+
 				"DirectXDriverOutdated DirectXDeviceReset DirectXDeviceUnlicensed DirectXPluginMissing DirectXFeatureDiscoveryStuck")
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {

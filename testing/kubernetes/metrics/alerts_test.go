@@ -39,6 +39,11 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(faults)
 	}
 	const first, second, lost = firstDevice, `instance="n:9400",Hostname="n",device="PCI\\2"`, `instance="n:9400",Hostname="n"`
+	removed := []string{
+		`directx_device_info{` + first + `} 1x14 stale`, `directx_device_info{` + second + `} 1x1600`, `directx_device_plugin_build_info{` + lost + `} 1x1600`,
+		`directx_device_healthy{` + second + `} 1x1600`, `directx_device_healthy{` + first + `} 1x4 stale`,
+		`directx_device_healthy{` + first + `,reason="the host no longer reports the device"} _x5 0x9 stale`,
+	}
 	for _, example := range []struct {
 		name, alert string
 		// series have a sample each minute, in the notation of promtool.
@@ -67,13 +72,15 @@ func TestAlerts(t *testing.T) {
 			`directx_device_healthy{` + first + `,reason="cordoned: taken out of service by the node's annotation"} 0x4 stale`,
 			`directx_device_healthy{` + first + `,reason="code 43"} _x5 0x10`},
 			12 * time.Minute, `PCI\1 on n is unhealthy: code 43`},
-		{"a device that disappears", "DirectXDeviceMissing", []string{
-			`directx_device_info{` + first + `} 1x4 stale`, `directx_device_info{` + second + `} 1x20`, `directx_device_plugin_build_info{` + lost + `} 1x20`},
-			12 * time.Minute, `PCI\1 on n is no longer reported. It was there in the last day`},
-		{"a device that returns with another pod", "DirectXDeviceMissing", []string{
+		{"a device that disappears", "DirectXDeviceUnhealthy", removed, 12 * time.Minute, `PCI\1 on n is unhealthy: the host no longer reports the device`},
+		// It is dropped ten minutes after it disappeared. The alert goes on.
+		{"a device that is dropped", "DirectXDeviceUnhealthy", removed, 16 * time.Minute, `PCI\1 on n is no longer listed. It was in the last day`},
+		{"a device that was dropped an hour ago", "DirectXDeviceUnhealthy", removed, 80 * time.Minute, `PCI\1 on n is no longer listed. It was in the last day`},
+		{"a device that was dropped more than a day ago", "DirectXDeviceUnhealthy", removed, 25 * time.Hour, ""},
+		{"a device that returns with another pod", "DirectXDeviceUnhealthy", []string{
 			`directx_device_info{` + first + `,pod="a"} 1x4 stale`, `directx_device_info{` + first + `,pod="b"} _x6 1x20`, `directx_device_plugin_build_info{` + lost + `} 1x20`},
 			14 * time.Minute, ""},
-		{"a node that leaves", "DirectXDeviceMissing", []string{
+		{"a node that leaves", "DirectXDeviceUnhealthy", []string{
 			`directx_device_info{` + first + `} 1x4 stale`, `directx_device_plugin_build_info{` + lost + `} 1x4 stale`},
 			14 * time.Minute, ""},
 		{"a resource without device list", "DirectXResourceNotReady", []string{`directx_device_plugin_resource_ready{instance="n:9400",resource="a.b/c"} 0x20`},

@@ -27,8 +27,7 @@ use crate::logging::output::{LogFlush, LogQueue};
 
 pub use change_log::RepeatedText;
 pub(crate) use change_log::{
-    ReplacedDriver, log_adapter_warnings, log_changes, log_devices_without_adapter,
-    log_moved_devices, replaced_drivers,
+    log_adapter_warnings, log_changes, log_devices_without_adapter, log_moved_devices,
 };
 
 /// The options of every command that concern logs. They come after the command's own in

@@ -1,12 +1,11 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! It follows snapshots of the host, what NVML reports of GPUs, the devices that containers hold,
-//! those that the node's annotation takes out of service and changes of the configuration, each
-//! from a separate thread that may hang. It is the only writer of the published [`DeviceSet`], and
-//! of the resources with the encoded list of each.
+//! It follows snapshots of the host, what NVML reports of GPUs, the devices that the node's
+//! annotation takes out of service and changes of the configuration, each from a separate thread
+//! that may hang. It is the only writer of the published [`DeviceSet`], and of the resources with the
+//! encoded list of each.
 
 mod advertised_resource;
-pub(crate) mod device_holders;
 pub(crate) mod published_devices;
 mod sources;
 
@@ -15,12 +14,9 @@ use std::time::Duration;
 
 use command_line::HostError;
 use config::Config;
-use device_plugin::pod_resources::Attribution;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::report::DeviceResources;
-use devices::{
-    Catalog, Cordons, DeviceSet, HeldDevices, HostSnapshot, Luid, Moment, NvidiaFacts, ResetHistory,
-};
+use devices::{Catalog, Cordons, DeviceSet, HostSnapshot, Moment, NvidiaFacts, ResourceDevices};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -29,12 +25,10 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
-use crate::host::driver_resets::ResetReader;
 use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
-use crate::logging::{self, RepeatedText, ReplacedDriver};
+use crate::logging::{self, RepeatedText};
 use crate::node_devices::advertised_resource::AdvertisedResource;
-use crate::node_devices::device_holders::DeviceHolders;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::plugin_report::PluginReport;
 use crate::status::pod_uid;
@@ -53,12 +47,9 @@ pub struct NodeDevices {
     catalog: Catalog,
     reads: Reads,
     nvidia_reader: NvidiaReader,
-    reset_reader: ResetReader,
-    resets: ResetHistory,
     /// The last answer of the NVIDIA reader.
     nvidia: NvidiaGpus,
     cordons: Option<watch::Receiver<Cordons>>,
-    holders: DeviceHolders,
     launcher: NodeLauncher,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
@@ -118,11 +109,8 @@ impl NodeDevices {
             catalog,
             reads: sources.reads,
             nvidia_reader: sources.nvidia_reader,
-            reset_reader: sources.reset_reader,
-            resets: ResetHistory::default(),
             nvidia: NvidiaGpus::new(),
             cordons: sources.cordons,
-            holders: sources.holders,
             launcher: sources.launcher,
             snapshot,
             failures: RepeatedText::default(),
@@ -173,22 +161,17 @@ impl NodeDevices {
 
     /// Waits for the next change of what the set depends on, and applies it.
     async fn follow_next(&mut self) -> Result<(), DaemonError> {
-        let deadline = self.published.set().deadline();
-        let review_due =
-            deadline.filter(|_| !self.holders.is_asked()).map(|Moment(at)| self.origin + at);
+        let deadline = self.published.set().deadline().map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 self.apply_read(received(read)?)?;
             }
             gpus = self.nvidia_reader.next() => self.apply_nvidia(gpus),
-            counters = self.reset_reader.next(|| self.published.set().luids().into_iter().collect()),
-                if self.catalog.has_reset_limit() => self.apply_resets(&counters),
             cordoned = next_cordons(&mut self.cordons) => {
                 self.snapshot.cordoned = cordoned?;
                 self.advance();
             }
-            holders = self.holders.next() => self.review(holders.as_deref()),
-            () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
+            () = reached(deadline) => self.advance(),
             () = reached(self.launcher.check_at) => {
                 if self.launcher.needs_update() {
                     self.update_launcher();
@@ -228,12 +211,11 @@ impl NodeDevices {
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that was not reported");
         }
-        let resets = self.resets.at(self.now());
         let cordoned = match &mut self.cordons {
             Some(cordons) => cordons.borrow_and_update().clone(),
             None => Cordons::default(),
         };
-        self.snapshot = HostSnapshot { resets, cordoned, ..snapshot };
+        self.snapshot = HostSnapshot { cordoned, ..snapshot };
         self.snapshot.host.launcher = self.launcher.update(&self.catalog);
         if self.published.pending().is_some() {
             return self.publish_first();
@@ -254,22 +236,11 @@ impl NodeDevices {
         }
     }
 
-    /// Publishes the set that follows from resets of drivers, and from the age of earlier ones.
-    fn apply_resets(&mut self, counters: &[(Luid, u64)]) {
-        let now = self.now();
-        for (device, resets) in self.resets.record(&self.published.set(), counters, now) {
-            tracing::warn!(%device, resets, "the driver of a device was reset");
-        }
-        let before = std::mem::replace(&mut self.snapshot.resets, self.resets.at(now));
-        if !(before.is_empty() && self.snapshot.resets.is_empty()) {
-            self.advance();
-        }
-    }
-
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
     fn publish_first(&mut self) -> Result<(), DaemonError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
-        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
+        let lists = set.resources.iter().map(|resource| list(resource));
+        let lists = lists.collect::<Result<Vec<_>, _>>()?;
         logging::log_changes(&DeviceSet::default(), &set);
         self.publish(Discovery::Done(Arc::new(set)), lists.into_iter().map(Ok));
         Ok(())
@@ -299,8 +270,8 @@ impl NodeDevices {
     /// nothing if the kubelet would refuse a list.
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), DaemonError> {
         let before = self.published.set();
-        let set = before.reconfigured(catalog.offer(&self.snapshot));
-        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
+        let (set, lists) = fitting(before.reconfigured(catalog.offer(&self.snapshot)));
+        let lists = lists.into_iter().collect::<Result<Vec<_>, _>>()?;
         let is_pending = self.published.pending().is_some();
         if !is_pending {
             logging::log_changes(&before, &set);
@@ -328,21 +299,6 @@ impl NodeDevices {
         self.publish_next(&before, set);
     }
 
-    /// Publishes the set without the removed devices whose time is up.
-    fn review(&mut self, holders: Option<&Attribution>) {
-        let held = holders.map(|holders| {
-            HeldDevices::of_replicas(
-                holders.iter().map(|(resource, replica, _)| (resource, replica)),
-            )
-        });
-        let before = self.published.set();
-        let reviewed = before.reviewed(held.as_ref(), self.now());
-        // A cordon may name a device that is dropped now.
-        let offer = self.catalog.offer(&self.snapshot);
-        let set = DeviceSet::next(Some(&reviewed), offer, self.now());
-        self.publish_next(&before, set);
-    }
-
     fn now(&self) -> Moment {
         Moment(self.origin.elapsed())
     }
@@ -350,24 +306,9 @@ impl NodeDevices {
     /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse
     /// keeps its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
+        let (set, lists) = fitting(set);
         logging::log_changes(before, &set);
-        let replaced = logging::replaced_drivers(before, &set);
-        let lists: Vec<_> = lists(&set).collect();
         self.publish(Discovery::Done(Arc::new(set)), lists);
-        if !replaced.is_empty() {
-            self.log_replaced_drivers(replaced);
-        }
-    }
-
-    /// Logs them once the kubelet has said which pods hold the devices. Nothing waits for it.
-    fn log_replaced_drivers(&self, replaced: Vec<ReplacedDriver>) {
-        let holders = self.holders.now(self.published.last_allocation());
-        tokio::spawn(async move {
-            let holders = holders.await.ok();
-            for driver in replaced {
-                driver.log(holders.as_deref());
-            }
-        });
     }
 
     fn publish(
@@ -462,19 +403,30 @@ fn received(read: Option<Result<Read, HostError>>) -> Result<Read, DaemonError> 
     Ok(read.ok_or(DaemonError::Panic("reads adapters"))??)
 }
 
-/// The list of each resource, or the error that the kubelet would refuse it.
-fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, DaemonError>> {
-    set.resources.iter().map(|resource| {
-        let replicas = resource.replicas().map(|replica| {
-            let mut device = AdvertisedDevice::healthy(replica.id.to_string());
-            device.healthy = replica.health.is_healthy();
-            device.numa_nodes.extend(replica.numa_node);
-            device
-        });
-        DeviceList::new(replicas).map_err(|source| {
-            let resource = resource.spec.name.clone();
-            DaemonError::List { resource, source }
+/// The set with the list of each resource, or the error that the kubelet would refuse it. The
+/// removed devices of a resource give way if the kubelet would refuse the list with them.
+fn fitting(mut set: DeviceSet) -> (DeviceSet, Vec<Result<DeviceList, DaemonError>>) {
+    let lists = set.resources.iter_mut().map(|resource| {
+        list(resource).or_else(|_| {
+            *resource = Arc::new(resource.without_removed());
+            list(resource)
         })
+    });
+    let lists = lists.collect();
+    (set, lists)
+}
+
+/// The list of a resource, or the error that the kubelet would refuse it.
+fn list(resource: &ResourceDevices) -> Result<DeviceList, DaemonError> {
+    let replicas = resource.replicas().map(|replica| {
+        let mut device = AdvertisedDevice::healthy(replica.id.to_string());
+        device.healthy = replica.health.is_healthy();
+        device.numa_nodes.extend(replica.numa_node);
+        device
+    });
+    DeviceList::new(replicas).map_err(|source| {
+        let resource = resource.spec.name.clone();
+        DaemonError::List { resource, source }
     })
 }
 

@@ -7,7 +7,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use config::{Config, Flags};
 use device_plugin::pod_resources::{PodAttribution, default_endpoint};
@@ -23,7 +22,6 @@ use crate::host::{HostAccess, telemetry};
 use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
-use crate::node_devices::device_holders::{DeviceHolders, ask_kubelet};
 use crate::node_devices::{NodeDevices, NodeSources};
 use crate::signals;
 
@@ -75,25 +73,23 @@ impl Daemon {
         host.cordons = Some(cordon_file::path_in(&directory));
         let kind = host.kind;
         let telemetry = telemetry::of(kind);
-        let endpoint = settings.pod_resources.unwrap_or_else(default_endpoint);
-        let pods = Arc::new(PodAttribution::new(endpoint));
         let reload = ConfigReload::start(settings.flags, config)?;
         let reloads = reload.status();
         let sources = NodeSources {
-            holders: DeviceHolders::new(ask_kubelet(Arc::clone(&pods))),
             launcher: NodeLauncher::of_this_machine(),
             ..NodeSources::start(host, reload)?
         };
         let devices = event_loop.block_on(NodeDevices::start(catalog, sources))?;
         let plugin = DevicePlugin::following(&directory, devices.served());
         if let Some(address) = settings.listen {
+            let endpoint = settings.pod_resources.unwrap_or_else(default_endpoint);
             let sources = Sources {
                 event_loop: event_loop.handle().clone(),
                 readiness: plugin.readiness(),
                 devices: devices.published(),
                 reloads,
                 host_name: scrape::host_name(),
-                pods,
+                pods: PodAttribution::new(endpoint),
                 processes: ContainerProcesses::of_host(),
                 telemetry,
             };

@@ -1,10 +1,8 @@
-//! A host, its configuration and its kubelet, as a test wants them to be.
+//! A host and its configuration, as a test wants them to be.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::Config;
-use device_plugin::pod_resources::Attribution;
 use devices::{Cordons, HostSnapshot};
 use tokio::sync::{mpsc, watch};
 
@@ -13,7 +11,6 @@ use crate::configuration::ConfigReload;
 use crate::host::Cause;
 use crate::host::adapter_reader::Read;
 use crate::node_devices::NodeSources;
-use crate::node_devices::device_holders::DeviceHolders;
 
 /// What the devices of a node depend on. Nothing reads a file or uses a thread, so a test may pause
 /// the clock.
@@ -21,7 +18,6 @@ pub struct TestHost {
     reads: mpsc::UnboundedSender<Result<Read, command_line::HostError>>,
     cordons: watch::Sender<Cordons>,
     configurations: mpsc::UnboundedSender<Result<Config, DaemonError>>,
-    holders: Arc<Mutex<Arc<Attribution>>>,
 }
 
 impl TestHost {
@@ -31,17 +27,13 @@ impl TestHost {
         let (reads, read) = mpsc::unbounded_channel();
         let (configurations, updates) = mpsc::unbounded_channel();
         let (cordons, followed) = watch::channel(cordons);
-        let holders = Arc::<Mutex<Arc<Attribution>>>::default();
-        let held = Arc::clone(&holders);
-        let ask = move || Ok(Arc::clone(&held.lock().unwrap_or_else(PoisonError::into_inner)));
         let sources = NodeSources {
             reads: read,
             cordons: Some(followed),
-            holders: DeviceHolders::new(Box::new(move |_| Box::pin(std::future::ready(ask())))),
             configuration: ConfigReload::following(active, updates),
             ..NodeSources::none()
         };
-        (TestHost { reads, cordons, configurations, holders }, sources)
+        (TestHost { reads, cordons, configurations }, sources)
     }
 
     /// The host is read now, and this is what it has.
@@ -64,10 +56,5 @@ impl TestHost {
     pub fn configure(&self, configuration: Result<Config, DaemonError>) {
         // The daemon may have ended.
         let _ = self.configurations.send(configuration);
-    }
-
-    /// The kubelet reports that these containers hold devices.
-    pub fn hold(&self, attribution: Attribution) {
-        *self.holders.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(attribution);
     }
 }

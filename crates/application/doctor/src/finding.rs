@@ -87,8 +87,8 @@ subjects! {
     KubeletSocket { SocketMissing, KubeletNotResponding, SocketNotAllowed, NoUnixSockets }
     /// The plugin that runs on the node.
     Plugin {
-        PluginDiffers, ConfigurationRejected, ListedAsUnhealthy, PluginNotice, PluginNotResponding,
-        DevicesPending, PluginVersion,
+        ConfigurationRejected, ListedAsUnhealthy, PluginNotice, PluginNotResponding, DevicesPending,
+        PluginVersion,
     }
     Configuration { ConfigurationInvalid, ConfigurationNotice }
     Device {

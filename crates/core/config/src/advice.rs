@@ -13,7 +13,7 @@ pub(crate) const RESOURCE_NAME_HINT: &str =
 
 /// Keys of earlier versions and of the configuration of NVIDIA's device plugin, and what to write
 /// instead.
-const OTHER_KEYS: [(&str, &str); 10] = [
+const OTHER_KEYS: [(&str, &str); 11] = [
     (
         "onDriverChange",
         "onDriverChange was removed: delete the key, and cordon and drain a node before you \
@@ -23,6 +23,12 @@ const OTHER_KEYS: [(&str, &str); 10] = [
         "cdiDevices",
         "cdiDevices was removed: delete the key; on Linux nodes with /dev/dxg, use another device \
          plugin, as docs/linux.md describes",
+    ),
+    (
+        "unhealthyAfterResets",
+        "unhealthyAfterResets was removed: delete the key; the alert DirectXDeviceReset reports \
+         resets, and the annotation directx.microsoft.com/cordoned-devices of the node takes a \
+         device out of service",
     ),
     ("schema", "this is an inventory: name it with --inventory"),
     ("adapters", "this is an inventory: name it with --inventory"),
@@ -91,7 +97,6 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
             "write the ID or the location path of a device as `devices` prints it, such as \
              PCIROOT(0)#PCI(1B00)",
         ),
-        "unhealthyafterresets" => Some("write {count: 3, minutes: 60}, or leave the key out"),
         "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
         "source" => {
             Some(

@@ -52,7 +52,5 @@ pub use read_error::{Place, ReadError};
 pub use reference::KeyReference;
 pub use settings::reference;
 pub use summary::{ModelSummary, SettingText};
-pub use values::{
-    MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, MAX_RESET_MINUTES, MAX_RESETS,
-};
+pub use values::{MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE};
 pub use variables::VARIABLES;

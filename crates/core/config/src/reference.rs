@@ -3,8 +3,8 @@
 use strum::VariantNames;
 
 use crate::keys::keys_of;
-use crate::setting_types::{AtLine, List, MountFile, Mounts, PerModel, Resets, ResetsFile, Switch};
-use crate::values::{Choice, MAX_RESET_MINUTES, MAX_RESETS, Number, Parsed};
+use crate::setting_types::{AtLine, List, MountFile, Mounts, PerModel, Switch};
+use crate::values::{Choice, Number, Parsed};
 
 /// A key of a configuration file, as the documentation describes it in Markdown.
 #[derive(Clone, Debug)]
@@ -87,18 +87,5 @@ impl Described for Mounts {
 
     fn nested_keys() -> &'static [&'static str] {
         keys_of::<MountFile>()
-    }
-}
-
-impl Described for Resets {
-    fn values() -> String {
-        format!(
-            "`{{count: …, minutes: …}}`: whole numbers from 1 to {MAX_RESETS} and from 1 to \
-             {MAX_RESET_MINUTES}"
-        )
-    }
-
-    fn nested_keys() -> &'static [&'static str] {
-        keys_of::<ResetsFile>()
     }
 }

@@ -9,15 +9,13 @@ use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
 use devices::{
-    AdditionalMount, AdditionalMounts, Destination, DestinationError, DriverModel, ResetLimit,
-    StorePattern, Vendor,
+    AdditionalMount, AdditionalMounts, Destination, DestinationError, DriverModel, StorePattern,
+    Vendor,
 };
 
 use crate::Place;
 use crate::any_case::AnyCase;
-use crate::values::{
-    Entries, MAX_RESET_MINUTES, MAX_RESETS, Number, Parsed, TextOr, positive, present,
-};
+use crate::values::{Entries, Parsed, TextOr, present};
 
 /// The type of a setting of a driver model.
 pub(crate) trait Setting: Sized {
@@ -133,24 +131,6 @@ pub(crate) struct List<T>(Vec<Parsed<T>>);
 impl<T> From<List<T>> for Vec<T> {
     fn from(list: List<T>) -> Vec<T> {
         list.0.into_iter().map(|Parsed(value)| value).collect()
-    }
-}
-
-/// How many resets of a driver make a device unhealthy.
-#[derive(Deserialize, Clone, Copy, Debug)]
-#[serde(from = "AnyCase<ResetsFile>")]
-pub(crate) struct Resets(pub(crate) ResetLimit);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ResetsFile {
-    count: Number<1, MAX_RESETS>,
-    minutes: Number<1, MAX_RESET_MINUTES>,
-}
-
-impl From<AnyCase<ResetsFile>> for Resets {
-    fn from(AnyCase(file): AnyCase<ResetsFile>) -> Resets {
-        Resets(ResetLimit { count: positive(file.count), minutes: positive(file.minutes) })
     }
 }
 

@@ -10,14 +10,13 @@ use serde_saphyr::Spanned;
 
 use devices::{
     AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DeviceName, DriverModel,
-    FileName, ModelPolicy, MultiDevice, ResetLimit, ResourceName, RuntimeMounts, SharedRequests,
-    Visibility,
+    FileName, ModelPolicy, MultiDevice, ResourceName, RuntimeMounts, SharedRequests, Visibility,
 };
 
 use crate::any_case::AnyCase;
 use crate::reference::{Described, KeyReference};
 use crate::rules::{self, RuleFile};
-use crate::setting_types::{AtLine, InFile, List, Mounts, PerModel, Resets, Setting, Switch};
+use crate::setting_types::{AtLine, InFile, List, Mounts, PerModel, Setting, Switch};
 use crate::values::{Choice, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed, positive};
 
 /// What is configured for a driver model.
@@ -207,8 +206,8 @@ settings! {
         |s| s.policy.publish_numa,
         |s, Switch(on)| s.policy.publish_numa = on;
 
-    /// the grace period: how long a device that disappeared stays listed as unhealthy. It stays
-    /// longer [while a pod holds it](drivers.md#devices-that-disappear)
+    /// the grace period: how long a [device that disappeared](drivers.md#devices-that-disappear)
+    /// stays listed as unhealthy
     removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = "5",
         |s| s.policy.removal_grace.as_secs(),
         |s, Number(seconds)| s.policy.removal_grace = Duration::from_secs(seconds);
@@ -232,13 +231,6 @@ settings! {
         = r"['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']",
         |s| list_text(&s.policy.cordoned),
         |s, names| s.policy.cordoned = names.into();
-
-    /// a device is unhealthy while its driver was reset at least `count` times in the last
-    /// `minutes`. The plugin reads the counters every ten seconds, on Windows. Resets before its
-    /// start do not count
-    unhealthy_after_resets "unhealthyAfterResets": Resets = "{count: 3, minutes: 60}",
-        |s| text_or(s.policy.unhealthy_after_resets.map(resets_text), "off"),
-        |s, Resets(limit)| s.policy.unhealthy_after_resets = Some(limit);
 
     /// the resource's name. This default applies to `wddm`; for `mcdm` it is
     /// `directx.microsoft.com/compute`, and for `legacy` it is `microsoft.com/directx`
@@ -285,8 +277,4 @@ fn mounts_text(mounts: &AdditionalMounts) -> String {
         files.iter().map(move |f| format!("{vendor}: {} => {}", f.source, f.destination))
     });
     list_text(&mounts.collect::<Vec<_>>())
-}
-
-fn resets_text(ResetLimit { count, minutes }: ResetLimit) -> String {
-    format!("{{count: {count}, minutes: {minutes}}}")
 }

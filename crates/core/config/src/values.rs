@@ -18,10 +18,6 @@ use crate::closest::closest;
 pub const MAX_MULTITENANCY: u64 = 1024;
 /// The longest grace period for a device that disappeared, in seconds: a day.
 pub const MAX_REMOVAL_GRACE: u64 = 86_400;
-/// The most resets of a driver that a limit can allow.
-pub const MAX_RESETS: u64 = 1000;
-/// The longest time in which resets of a driver are counted, in minutes: a day.
-pub const MAX_RESET_MINUTES: u64 = devices::MAX_RESET_MINUTES as u64;
 /// The most memory that a rule can require of a device, in MiB: 16 TiB.
 pub const MAX_MEMORY_MIB: u64 = 16 << 20;
 

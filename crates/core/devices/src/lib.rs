@@ -53,7 +53,6 @@ pub use read::node_software::{
 };
 pub use read::nvidia::{ComputeCapability, License, LicenseState, NvidiaFacts, UtcTime};
 pub use read::replica_id::ReplicaId;
-pub use read::resets::{DeviceResets, MAX_RESET_MINUTES, ResetLimit};
 pub use read::source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
     StepCallback, WarningEffect,
@@ -69,8 +68,6 @@ pub use select::selection::{Criteria, Filter, Selection, discover};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };
-pub use set::held_devices::HeldDevices;
-pub use set::reset_history::ResetHistory;
 pub use text::error_chain::error_chain;
 pub use text::file_values;
 pub use text::parse::ParseError;

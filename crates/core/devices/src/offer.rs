@@ -176,7 +176,7 @@ impl Catalog {
                 resource: Some(self.resources[resource].name.clone()),
             })?;
             matched.extend(rule.map(|rule| &policy.rules[rule]));
-            let mut health = health(&device, policy, &cordons, snapshot);
+            let mut health = health(&device, &cordons, snapshot);
             if health.is_healthy() && self.resources[resource].waits_for_launcher(&snapshot.host) {
                 health = Health::Unhealthy(UnhealthyReason::NoLauncher);
             }
@@ -197,12 +197,6 @@ impl Catalog {
             unmatched_rules: self.unmatched_rules(&matched),
             unmatched_cordons,
         }
-    }
-
-    /// Whether the resets of a driver can make a device unhealthy.
-    #[must_use]
-    pub fn has_reset_limit(&self) -> bool {
-        self.models.iter().any(|model| model.policy.unhealthy_after_resets.is_some())
     }
 
     /// The cordons of every driver model's configuration, and of the snapshot.
@@ -254,29 +248,17 @@ impl Catalog {
     }
 }
 
-/// The health of a device of this policy. The cordon of a device that has a problem is its reason:
+/// The health of a device. The cordon of a device that has a problem is its reason:
 /// an administrator already takes care of it. If the cordons are not known, each device may have
 /// one, so a device without another problem is unhealthy for this reason.
-fn health(
-    device: &Device,
-    policy: &ModelPolicy,
-    cordons: &[Cordon],
-    snapshot: &HostSnapshot,
-) -> Health {
+fn health(device: &Device, cordons: &[Cordon], snapshot: &HostSnapshot) -> Health {
     if let Some(cordon) = cordons.iter().find(|cordon| device.is_cordoned_by(cordon)) {
         return Health::Unhealthy(UnhealthyReason::Cordoned(cordon.source));
     }
-    match policy.unhealthy_after_resets {
-        Some(limit)
-            if device.health.is_healthy() && limit.is_reached(&device.id, &snapshot.resets) =>
-        {
-            Health::Unhealthy(UnhealthyReason::Resets)
-        }
-        _ if device.health.is_healthy() && matches!(snapshot.cordoned, Cordons::Unknown(_)) => {
-            Health::Unhealthy(UnhealthyReason::CordonsUnknown)
-        }
-        _ => device.health,
+    if device.health.is_healthy() && matches!(snapshot.cordoned, Cordons::Unknown(_)) {
+        return Health::Unhealthy(UnhealthyReason::CordonsUnknown);
     }
+    device.health
 }
 
 impl ResourceSpec {

@@ -9,6 +9,5 @@ pub(crate) mod host;
 pub(crate) mod node_software;
 pub(crate) mod nvidia;
 pub(crate) mod replica_id;
-pub(crate) mod resets;
 pub(crate) mod source;
 pub(crate) mod telemetry;

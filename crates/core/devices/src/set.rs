@@ -1,5 +1,3 @@
 //! The device set: what is advertised at one moment.
 
 pub(crate) mod device_set;
-pub(crate) mod held_devices;
-pub(crate) mod reset_history;

@@ -41,4 +41,4 @@ pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
-pub use telemetry::{read_resets, read_telemetry};
+pub use telemetry::read_telemetry;

@@ -17,15 +17,6 @@ pub fn read_telemetry(luids: &[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> {
     luids.iter().map(|luid| (*luid, read(&kernel, *luid))).collect()
 }
 
-/// How often the drivers of these adapters were reset. Unlike [`read_telemetry`], it asks no driver,
-/// because a driver that hangs would block it. Adapters without the counter are left out.
-#[must_use]
-pub fn read_resets(luids: &[Luid]) -> Vec<(Luid, u64)> {
-    let Ok(kernel) = KernelStatistics::load() else { return Vec::new() };
-    let counters = luids.iter().map(|luid| Some((*luid, kernel.resets(*luid)?.into())));
-    counters.flatten().collect()
-}
-
 fn read(kernel: &io::Result<KernelStatistics>, luid: Luid) -> io::Result<Telemetry> {
     match kernel {
         Ok(kernel) => match kernel.open(luid) {
@@ -46,7 +37,6 @@ mod tests {
     #[test]
     fn an_adapter_that_does_not_exist_has_no_values() {
         let luid = Luid(i64::MAX);
-        assert_eq!(read_resets(&[luid]), []);
         let mut read = read_telemetry(&[luid]);
         assert_eq!((read.len(), read[0].0), (1, luid));
         match read.remove(0).1 {

@@ -37,6 +37,9 @@ impl Node {
         let set = plugin.devices.borrow().set().clone();
         agree("metrics", &metrics(&set), &healthy(&set))?;
         let report = NodeReport::of(&set);
+        // Labels depend on no cordon, and on no device that was removed some minutes ago.
+        let predicted = labels(&self.predicted(), true);
+        agree("labels of the report", &labels(&report, true), &predicted)?;
         if self.reports_cordons() && !has_removed_devices(&set) {
             agree("what the host gives without a past", &report, &self.predicted())?;
         }
@@ -132,7 +135,7 @@ impl Node {
     }
 }
 
-/// Whether a pod holds a device that the host no longer has. It stays listed.
+/// Whether a device that the host no longer has is listed.
 fn has_removed_devices(set: &DeviceSet) -> bool {
     let removed = Health::Unhealthy(UnhealthyReason::Removed);
     set.entries().any(|entry| entry.health == removed)

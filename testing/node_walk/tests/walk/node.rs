@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::TestServer;
@@ -11,7 +10,6 @@ use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon}
 use daemon::cordon_file;
 use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
-use device_plugin::pod_resources::{Attribution, Holder};
 use device_plugin::status::query_all;
 use device_plugin::{DevicePlugin, Transport};
 use devices::{Adapter, CORDON_ANNOTATION, Catalog, HostSnapshot};
@@ -86,7 +84,7 @@ pub(crate) struct Node {
     /// The number of the newest valid configuration.
     pub(crate) configuration: usize,
     pub(crate) cordoned: Vec<usize>,
-    pods: VecDeque<Pod>,
+    pods: VecDeque<String>,
     started_pods: usize,
 }
 
@@ -103,13 +101,6 @@ impl Drop for Plugin {
             task.abort();
         }
     }
-}
-
-/// A pod that holds devices.
-struct Pod {
-    name: String,
-    resource: String,
-    devices: Vec<String>,
 }
 
 impl Node {
@@ -191,8 +182,7 @@ impl Node {
             Step::StartPod(number) => self.start_pod(number).await,
             Step::EndPod => {
                 if let Some(pod) = self.pods.pop_front() {
-                    self.kubelet.terminate_pod(&pod.name);
-                    self.hold();
+                    self.kubelet.terminate_pod(&pod);
                 }
             }
             Step::Plugin(false) => self.plugin = None,
@@ -257,7 +247,6 @@ impl Node {
             tokio::spawn(async move { plugin.run().await.unwrap() }),
         ];
         self.plugin = Some(Plugin { tasks, host, devices: discovery });
-        self.hold();
     }
 
     fn start_discovery(&mut self) {
@@ -291,29 +280,12 @@ impl Node {
         let resource = free[number % free.len()].clone();
         self.started_pods += 1;
         let name = format!("pod-{}", self.started_pods);
-        let pod = PodRequest::new(name.clone(), [(resource.clone(), 1)].into());
+        let pod = PodRequest::new(name.clone(), [(resource, 1)].into());
         if self.kubelet.schedule(&pod).is_err() {
             return;
         }
-        if let Ok(container) = self.kubelet.admit(pod).await {
-            let devices = container.device_ids.get(&resource).cloned().unwrap_or_default();
-            self.pods.push_back(Pod { name, resource, devices });
-            self.hold();
-        }
-    }
-
-    /// The kubelet says who holds devices.
-    fn hold(&self) {
-        let mut attribution = Attribution::default();
-        for pod in &self.pods {
-            let [namespace, container] = ["default", "main"].map(str::to_owned);
-            let holder = Arc::new(Holder { namespace, pod: pod.name.clone(), container });
-            for device in &pod.devices {
-                attribution.insert(&pod.resource, device.clone(), Arc::clone(&holder));
-            }
-        }
-        if let Some(plugin) = &self.plugin {
-            plugin.host.hold(attribution);
+        if self.kubelet.admit(pod).await.is_ok() {
+            self.pods.push_back(name);
         }
     }
 
@@ -346,7 +318,8 @@ impl Node {
     }
 
     /// Waits until nothing changes any more: the kubelet forgets a resource after five minutes, and
-    /// feature discovery tries a refused request again after a minute.
+    /// feature discovery tries a refused request again after a minute. A device that was removed is
+    /// still listed then, and is gone for labels.
     pub(crate) async fn rest(&mut self) {
         self.pass(Duration::from_mins(8)).await;
     }

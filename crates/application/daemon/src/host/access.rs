@@ -9,7 +9,6 @@ use command_line::HostError;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError, StoreFiles};
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
-use crate::host::driver_resets::ReadResets;
 use crate::host::nvidia::ReadNvidia;
 
 /// The access to a host. Nothing was read yet, and each part can block.
@@ -20,8 +19,6 @@ pub struct HostAccess {
     pub open: OpenSource,
     /// What NVML reports of NVIDIA devices; an inventory contains what it reported.
     pub read_nvidia: Option<ReadNvidia>,
-    /// The reset counters of drivers; an inventory has none.
-    pub read_resets: Option<ReadResets>,
     /// The file with the devices that the node's annotation takes out of service, if it is
     /// followed.
     pub cordons: Option<PathBuf>,
@@ -37,7 +34,6 @@ impl HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
             read_nvidia: None,
-            read_resets: None,
             cordons: None,
         };
         if inventory.is_some() {
@@ -50,7 +46,6 @@ impl HostAccess {
         #[cfg(windows)]
         {
             host.read_nvidia = Some(std::sync::Arc::new(win32::nvml::gpus));
-            host.read_resets = Some(std::sync::Arc::new(win32::read_resets));
         }
         Ok(host)
     }

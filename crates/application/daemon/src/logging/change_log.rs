@@ -1,18 +1,14 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
-use device_plugin::pod_resources::Attribution;
 use devices::report::MovedDevice;
 use devices::{
-    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, ReplicaId,
+    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice,
     ResourceDevices, WarningEffect,
 };
 
-/// Logs the differences between the set `before` and the set `after`, apart from
-/// [`replaced_drivers`].
+/// Logs the differences between the set `before` and the set `after`.
 pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
     for resource in &after.resources {
         let old = before.resource(&resource.spec.name);
@@ -26,6 +22,7 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
         for entry in resource.entries() {
             let old = old.and_then(|old| old.entry(&entry.device.id));
             log_health(old, entry);
+            log_driver(old, entry);
             log_license(old, entry);
             if old.is_none() {
                 log_rejected_files(entry);
@@ -64,56 +61,20 @@ fn log_license(old: Option<&ListedDevice>, entry: &ListedDevice) {
     }
 }
 
-/// A device whose driver was replaced.
-pub(crate) struct ReplacedDriver {
-    before: Arc<Device>,
-    now: Arc<Device>,
-}
-
-/// The devices whose driver differs between the set `before` and the set `after`.
-pub(crate) fn replaced_drivers(before: &DeviceSet, after: &DeviceSet) -> Vec<ReplacedDriver> {
-    let mut replaced = Vec::new();
-    for resource in &after.resources {
-        let Some(old) = before.resource(&resource.spec.name) else { continue };
-        for entry in resource.entries() {
-            let Some(old) = old.entry(&entry.device.id) else { continue };
-            if entry.device.has_other_driver(&old.device) {
-                replaced.push(ReplacedDriver {
-                    before: Arc::clone(&old.device),
-                    now: Arc::clone(&entry.device),
-                });
-            }
-        }
-    }
-    replaced
-}
-
-impl ReplacedDriver {
-    /// Logs it with the pods that hold the device, if it is known who holds devices.
-    pub(crate) fn log(&self, holders: Option<&Attribution>) {
-        let pods = holders.map(|holders| self.pods(holders));
-        let is_unused = pods.as_ref().is_some_and(BTreeSet::is_empty);
-        let hint = "delete the pods that hold the device: they use the previous driver";
-        tracing::warn!(
-            device = %self.now.id,
-            version = version(&self.now), previous_version = version(&self.before),
-            folder = folder(&self.now), previous_folder = folder(&self.before),
-            pods = pods.map(|pods| Vec::from_iter(pods).join(", ")),
-            hint = (!is_unused).then_some(hint),
-            "the driver of a device was replaced"
-        );
-    }
-
-    /// The pods that hold the device, each as `namespace/name`.
-    fn pods(&self, holders: &Attribution) -> BTreeSet<String> {
-        holders
-            .iter()
-            .filter(|(_, replica, _)| {
-                ReplicaId::parse(replica).is_some_and(|replica| replica.device == self.now.id)
-            })
-            .map(|(.., holder)| format!("{}/{}", holder.namespace, holder.pod))
-            .collect()
-    }
+/// Logs a driver that was replaced. A pod that holds the device keeps the previous one.
+fn log_driver(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    let now = &entry.device;
+    let Some(before) = old.map(|old| &old.device).filter(|before| now.has_other_driver(before))
+    else {
+        return;
+    };
+    tracing::warn!(
+        device = %now.id,
+        version = version(now), previous_version = version(before),
+        folder = folder(now), previous_folder = folder(before),
+        hint = "delete the pods that hold the device: they use the previous driver",
+        "the driver of a device was replaced"
+    );
 }
 
 /// Logs devices that belong to another resource than before.
@@ -181,13 +142,6 @@ fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
 }
 
 fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
-    if entry.is_removed_and_held() && !old.is_some_and(ListedDevice::is_removed_and_held) {
-        tracing::warn!(
-            device = %entry.device.id,
-            hint = "delete the pod, or bring the device back",
-            "a container holds a removed device; it stays listed as unhealthy"
-        );
-    }
     match entry.health {
         health if old.is_some_and(|old| old.health == health) => {}
         Health::Unhealthy(reason) => {

@@ -2,7 +2,6 @@
 //! moment of a scrape.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
@@ -28,7 +27,7 @@ pub(crate) struct Sources {
     /// The name of the node.
     pub(crate) host_name: String,
     /// Who holds the devices.
-    pub(crate) pods: Arc<PodAttribution>,
+    pub(crate) pods: PodAttribution,
     pub(crate) processes: ContainerProcesses,
     /// What the devices do.
     pub(crate) telemetry: DeviceTelemetry,
@@ -37,7 +36,7 @@ pub(crate) struct Sources {
 impl Sources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
     pub(crate) async fn text(&self) -> String {
-        let pods = self.pods.current(self.devices.last_allocation()).await.ok();
+        let pods = self.pods.current().await.ok();
         let devices = self.devices.set();
         let holders = pods.as_deref().map(|pods| holders(pods, &devices)).unwrap_or_default();
         let containers = holders.iter().map(|holder| ContainerName {
@@ -112,10 +111,12 @@ pub(crate) fn host_name() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use device_plugin::pod_resources;
     use devices::Moment;
 
     use super::*;
-    use crate::node_devices::device_holders::attribution;
     use crate::node_devices::tests::{catalog, two_gpus};
 
     /// A container keeps the device that it got before the resource had another name.
@@ -125,7 +126,11 @@ mod tests {
         let id = &set.resources[0].entries()[0].device.id;
         let replica = ReplicaId { device: id.clone(), number: 1 };
         let found = |resource: &str, replica: &str| {
-            let holders = holders(&attribution(&[(resource, replica)]), &set);
+            let [namespace, pod, container] = ["default", "render", "main"].map(str::to_owned);
+            let holder = Arc::new(pod_resources::Holder { namespace, pod, container });
+            let mut attribution = Attribution::default();
+            attribution.insert(resource, replica.to_owned(), holder);
+            let holders = holders(&attribution, &set);
             holders.into_iter().map(|holder| (holder.resource, holder.replica)).collect::<Vec<_>>()
         };
         let of_device = replica.to_string();

@@ -194,7 +194,6 @@ impl device_plugin::Resource for AdvertisedResource {
         let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
         self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|(_, refusal)| refusal)?;
-        self.devices.allocated();
         self.log(&plan);
         Ok(response(plan))
     }

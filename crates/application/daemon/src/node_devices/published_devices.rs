@@ -1,10 +1,9 @@
 //! The published device set, which every stream and every call reads.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use devices::DeviceSet;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::host::adapter_reader::Activity;
 use crate::metrics::PluginMetrics;
@@ -37,12 +36,6 @@ pub(crate) struct PublishedDevices {
     activity: Activity,
     /// What happens to the devices is counted here.
     pub(crate) metrics: PluginMetrics,
-    state: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    last_allocation: Option<Instant>,
 }
 
 impl PublishedDevices {
@@ -52,7 +45,6 @@ impl PublishedDevices {
             discovery: watch::Sender::new(Discovery::Pending(Arc::new(set))),
             activity,
             metrics: PluginMetrics::default(),
-            state: Arc::default(),
         }
     }
 
@@ -79,20 +71,5 @@ impl PublishedDevices {
             }
             Discovery::Done(_) => None,
         }
-    }
-
-    /// Records that devices were allocated now.
-    pub(crate) fn allocated(&self) {
-        self.state().last_allocation = Some(Instant::now());
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When devices were allocated the last time.
-    pub(crate) fn last_allocation(&self) -> Option<Instant> {
-        self.state().last_allocation
     }
 }

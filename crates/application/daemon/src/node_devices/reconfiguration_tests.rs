@@ -1,13 +1,12 @@
 //! Another configuration for the same host.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use device_plugin::{DevicePlugin, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::sync::mpsc;
 
-use super::tests::{two_gpus, with_reads_from_test};
 use super::*;
 use crate::LauncherError;
 use crate::configuration;
@@ -397,54 +396,6 @@ fn reasons(devices: &NodeDevices) -> Vec<String> {
     let set = devices.set();
     let entries = set.resources[0].entries().iter();
     entries.map(|entry| format!("{:?}", entry.health)).collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_device_whose_driver_is_reset_too_often_is_unhealthy_for_the_configured_time() {
-    let log = Log::start();
-    let mut devices = node("unhealthyAfterResets: {count: 2, minutes: 5}");
-    let gpus: Vec<Luid> = devices.set().luids().into_iter().collect();
-    let counters = |first| [(gpus[0], first), (gpus[1], 7)];
-    devices.apply_resets(&counters(3));
-    devices.apply_resets(&counters(4));
-    assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
-    devices.apply_resets(&counters(5));
-    let unhealthy = reasons(&devices);
-    assert_eq!(unhealthy, ["Unhealthy(Resets)", "Healthy"]);
-    devices.apply_resets(&counters(8));
-    assert_eq!(reasons(&devices), unhealthy);
-    let text = log.text();
-    assert_eq!(text.matches("device is unhealthy").count(), 1, "{text}");
-    assert_eq!(text.matches("the driver of a device was reset").count(), 3, "{text}");
-    assert!(text.contains("resets=3"), "{text}");
-    // A new snapshot of the host does not forget the resets.
-    let snapshot = devices.snapshot.clone();
-    let read = Read { cause: Cause::Safety, result: Ok(snapshot), duration: Duration::ZERO };
-    devices.apply_read(read).unwrap();
-    assert_eq!(reasons(&devices), unhealthy);
-    tokio::time::advance(Duration::from_mins(5)).await;
-    devices.apply_resets(&counters(8));
-    assert_eq!(reasons(&devices), ["Healthy", "Healthy"]);
-}
-
-#[tokio::test]
-async fn reset_counters_are_read_only_while_a_limit_uses_them() {
-    let readings = Arc::new(AtomicUsize::new(0));
-    let (mut devices, _send) = with_reads_from_test(two_gpus());
-    let limited = "unhealthyAfterResets: {count: 2, minutes: 5}";
-    for (config, expected) in [("", 0), (limited, 1), ("", 1)] {
-        devices.reconfigure(catalog_of(config)).unwrap();
-        let count = Arc::clone(&readings);
-        // A new reader reads at once.
-        devices.reset_reader = ResetReader::new(Some(Arc::new(move |_: &[Luid]| {
-            count.fetch_add(1, Ordering::SeqCst);
-            Vec::new()
-        })));
-        let limit = Duration::from_millis(if config.is_empty() { 100 } else { 120_000 });
-        let followed = tokio::time::timeout(limit, devices.follow_next()).await;
-        assert_eq!(followed.is_ok(), !config.is_empty(), "{config}");
-        assert_eq!(readings.load(Ordering::SeqCst), expected, "{config}");
-    }
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! What the devices of a node depend on: the host, the kubelet, the node's annotation and the
-//! configuration.
+//! What the devices of a node depend on: the host, the node's annotation and the configuration.
 
 use devices::Cordons;
 use tokio::sync::{mpsc, watch};
@@ -9,10 +8,8 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Reads};
-use crate::host::driver_resets::ResetReader;
 use crate::host::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
-use crate::node_devices::device_holders::DeviceHolders;
 
 /// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
 /// node.
@@ -21,18 +18,15 @@ pub struct NodeSources {
     /// What the reader of the adapters is doing.
     pub(crate) activity: Activity,
     pub(crate) nvidia_reader: NvidiaReader,
-    pub(crate) reset_reader: ResetReader,
     /// The devices that the node's annotation takes out of service, if they are followed.
     pub(crate) cordons: Option<watch::Receiver<Cordons>>,
-    /// Asked before a removed device is dropped, and when a driver was replaced.
-    pub(crate) holders: DeviceHolders,
     /// The files of `directx-visible`.
     pub(crate) launcher: NodeLauncher,
     pub(crate) configuration: ConfigReload,
 }
 
 impl NodeSources {
-    /// Starts to read `host`, for a program that provides nothing and does not know the kubelet.
+    /// Starts to read `host`, for a program that provides nothing.
     ///
     /// # Errors
     /// The operating system refuses a thread.
@@ -51,7 +45,6 @@ impl NodeSources {
             reads,
             activity,
             nvidia_reader: NvidiaReader::new(host.read_nvidia),
-            reset_reader: ResetReader::new(host.read_resets),
             cordons,
             configuration,
             ..NodeSources::none()
@@ -65,9 +58,7 @@ impl NodeSources {
             reads,
             activity: Activity::default(),
             nvidia_reader: NvidiaReader::new(None),
-            reset_reader: ResetReader::new(None),
             cordons: None,
-            holders: DeviceHolders::unknown(),
             launcher: NodeLauncher::simulated(),
             configuration: ConfigReload::none(),
         }

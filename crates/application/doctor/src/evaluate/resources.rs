@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
+use daemon::answering_daemons::{Answers, NodeState};
 use daemon::cordon_file;
+use devices::report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 use devices::{
-    Catalog, Cordons, DeviceSet, Filter, Health, HostFacts, HostSnapshot, ListedDevice, Moment,
-    NotAdvertised, NotAdvertisedReason, Remedy, ResourceDevices, ResourceOrigin, ResourceRule,
-    UnhealthyReason, Visibility,
+    Catalog, Cordons, DeviceSet, Filter, HostFacts, HostSnapshot, Moment, NotAdvertised,
+    NotAdvertisedReason, Remedy, ResourceName, ResourceOrigin, ResourceRule, Visibility,
 };
 
 use super::causes;
@@ -87,14 +88,19 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
         let entries = resource.entries().iter();
         checks.extend(entries.flat_map(|entry| runtime_files(resource, entry, facts)));
     }
-    let is_empty = set.resources.iter().all(|resource| resource.entries().is_empty());
+    // Only a plugin that runs knows what it lists.
+    let listed = match facts.plugin.as_ref().map(Answers::node_state) {
+        Some(NodeState::Known(listing)) => listing.node,
+        _ => NodeReport::of(&set),
+    };
+    let is_empty = listed.devices().next().is_none();
     if is_empty {
         let what = "no device of this host is advertised to the kubelet";
         checks.push(
             FindingId::NothingAdvertised.failed(what, nothing_advertised(&set, &facts.snapshot)),
         );
     } else {
-        checks.extend(set.resources.iter().map(|resource| one_resource(resource, &set)));
+        checks.extend(listed.resources.iter().map(|resource| one_resource(resource, &set)));
     }
     if let Cordons::Unknown(reason) = &facts.snapshot.cordoned {
         let what = format!("the cordoned devices are not known: {reason}");
@@ -118,8 +124,12 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
     checks
 }
 
-/// What to do if no resource has a device.
+/// What to do if no resource has a device. `set` has what this program's configuration advertises.
 fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
+    if set.entries().next().is_some() {
+        return "run doctor with the options, variables and configuration file of the plugin"
+            .to_owned();
+    }
     if set.not_advertised.iter().all(|adapter| adapter.reason.is_no_gpu()) {
         return causes::no_device(snapshot).unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned());
     }
@@ -131,29 +141,27 @@ fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
 }
 
 /// One resource of a host that advertises a device.
-fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
-    let name = resource.spec.name.to_string();
-    let entries = resource.entries();
-    let healthy = entries.iter().filter(|entry| entry.health.is_healthy()).count();
-    if entries.is_empty() {
-        return empty_resource(resource, set).of(name);
+fn one_resource(resource: &ReportedResource, set: &DeviceSet) -> Finding {
+    let name = resource.name.to_string();
+    let devices = &resource.devices;
+    if devices.is_empty() {
+        return empty_resource(&resource.name, set).of(name);
     }
-    let shared = match resource.spec.sharing.replicas {
+    let healthy = devices.iter().filter(|device| device.is_healthy()).count();
+    let shared = match resource.replicas {
         NonZeroU32::MIN => String::new(),
         replicas => format!(", each shared by up to {replicas} containers"),
     };
-    let what = format!("{healthy} of {} healthy{shared}", number_of(entries.len(), "device"));
+    let what = format!("{healthy} of {} healthy{shared}", number_of(devices.len(), "device"));
     if healthy == 0 {
-        let is_cordoned = |entry: &ListedDevice| {
-            matches!(entry.health, Health::Unhealthy(UnhealthyReason::Cordoned(_)))
+        let is = |device: &ReportedDevice, kind| {
+            device.unhealthy.as_ref().is_some_and(|reason| reason.kind == kind)
         };
-        let waits =
-            |entry: &ListedDevice| entry.health == Health::Unhealthy(UnhealthyReason::NoLauncher);
-        let hint = if entries.iter().all(is_cordoned) {
-            "return a device to service, as the next lines say; pods stay Pending until then"
-        } else if entries.iter().any(waits) {
-            "its devices wait for directx-visible, as the lines `visibility` say; pods stay Pending \
-             until a device is healthy"
+        let hint = if devices.iter().all(|device| is(device, UnhealthyKind::Cordoned)) {
+            "return a device to service; pods stay Pending until then"
+        } else if devices.iter().any(|device| is(device, UnhealthyKind::NoLauncher)) {
+            "its devices wait for directx-visible, as the lines `visibility` or `plugin` say; pods \
+             stay Pending until a device is healthy"
         } else {
             "fix what the lines `device` report; pods stay Pending until a device is healthy"
         };
@@ -164,9 +172,10 @@ fn one_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
 
 /// A resource without devices. That is normal where the host has no device for it, since few hosts
 /// have devices of both driver models, or where rules give all of them another name.
-fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
-    let claimed = claimed_by_rules(resource, set);
-    let excluded: Vec<&NotAdvertised> = set.excluded_from(&resource.spec.name).collect();
+fn empty_resource(resource: &ResourceName, set: &DeviceSet) -> Finding {
+    let origin = set.resource(resource).map(|devices| devices.spec.origin);
+    let claimed = claimed_by_rules(origin, set);
+    let excluded: Vec<&NotAdvertised> = set.excluded_from(resource).collect();
     let fixes: BTreeSet<String> = excluded.iter().map(|adapter| fix(adapter, &set.host)).collect();
     let fixes = Vec::from_iter(fixes).join("; ");
     if !claimed.is_empty() {
@@ -176,9 +185,9 @@ fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
     }
     let what = match excluded.as_slice() {
         [] => {
-            let kind = match resource.spec.origin {
-                ResourceOrigin::Model(model) => Filter::of(model).to_string(),
-                ResourceOrigin::Rule(_) => "matching".to_owned(),
+            let kind = match origin {
+                Some(ResourceOrigin::Model(model)) => Filter::of(model).to_string(),
+                _ => "matching".to_owned(),
             };
             let what = format!("capacity 0: no {kind} device of this host is advertised");
             return Subject::Resources.ok(what);
@@ -193,8 +202,8 @@ fn empty_resource(resource: &ResourceDevices, set: &DeviceSet) -> Finding {
 }
 
 /// The devices of a driver model's own resource that rules advertise under other names.
-fn claimed_by_rules(resource: &ResourceDevices, set: &DeviceSet) -> Vec<String> {
-    let ResourceOrigin::Model(model) = resource.spec.origin else { return Vec::new() };
+fn claimed_by_rules(origin: Option<ResourceOrigin>, set: &DeviceSet) -> Vec<String> {
+    let Some(ResourceOrigin::Model(model)) = origin else { return Vec::new() };
     let mut claimed = Vec::new();
     for other in &set.resources {
         let of_model = other.entries().iter().filter(|entry| entry.policy.model == model);

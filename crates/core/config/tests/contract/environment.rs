@@ -114,10 +114,9 @@ pub(crate) fn every_key(spell: fn(&str) -> String) -> String {
 }
 
 /// The beginnings of every kind of mapping in a file, and where it is.
-pub(crate) const SECTIONS: [(&str, &str); 5] = [
+pub(crate) const SECTIONS: [(&str, &str); 4] = [
     ("", "at the top of the file"),
     ("resources:\n- ", "in a rule of `resources`"),
     ("resources:\n- name: a/b\n  match:\n    ", "in `match` of a rule"),
     ("additionalMounts:\n  amd:\n  - ", "in `additionalMounts` or in `additionalMountsWow64`"),
-    ("unhealthyAfterResets:\n  ", "in `unhealthyAfterResets`"),
 ];

@@ -39,7 +39,6 @@ removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
 CordonedDevices: ['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']
-UnhealthyAfterResets: {Count: 3, MINUTES: 60}
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4
@@ -333,10 +332,7 @@ fn bad_files_and_limits_are_refused_with_a_hint() {
         "# An earlier plugin.\nmultitenancy = 4\n[additional_mounts]",
         "[additional_mounts]\nnvidia = []",
         "cordonedDevices: ['']",
-        "unhealthyAfterResets: 3",
-        "unhealthyAfterResets: {count: 0, minutes: 5}",
-        "unhealthyAfterResets: {count: 1, minutes: 1441}",
-        "unhealthyAfterResets: {count: 1}",
+        "UnhealthyAfterResets: {count: 3, minutes: 60}",
     ];
     insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
 }
@@ -515,7 +511,7 @@ fn every_key_in_another_section_is_said_to_belong_to_its_own() {
             misplaced += 1;
         }
     }
-    assert!(misplaced > 100, "{misplaced}");
+    assert!(misplaced > 80, "{misplaced}");
 }
 
 #[test]
@@ -570,7 +566,6 @@ fn the_line_with_a_tab_is_named() {
         "additionalMounts:\n  amd:\n\t- source: x.dll\n",
         "deviceClass:\n\tmcdm: 1024E4C9-47C9-48D3-B4A8-F9DF78523B53\n",
         "multitenancy: 4\n\t\n\tsharedRequests: one",
-        "unhealthyAfterResets:\n\tcount: 3\n\tminutes: 60",
     ];
     let errors: Vec<String> =
         table.iter().map(|text| format!("{text:?}\n{}", report(configured(text, &WDDM)))).collect();

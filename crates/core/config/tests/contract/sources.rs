@@ -69,7 +69,7 @@ fn a_variable_takes_precedence_over_the_file() {
 #[test]
 fn the_file_and_the_variables_of_each_driver_model_are_named() {
     let environment = TestEnvironment::default()
-        .file("/here/wddm.yaml", "multitenancy: 2\nremovalGraceSeconds: 60")
+        .file("/here/wddm.yaml", "multitenancy: 2\nremovalGraceSeconds: 600")
         .file(r"C:\etc\mcdm.yaml", "")
         .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "3")
         .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", " ")

@@ -10,7 +10,7 @@ use strum::{Display, EnumString, VariantNames};
 
 use crate::{
     DescriptionPattern, Destination, DeviceClass, DeviceKind, DeviceName, DriverModel, FileName,
-    LocationPattern, PciPattern, ResetLimit, ResourceName, StorePattern, Vendor,
+    LocationPattern, PciPattern, ResourceName, StorePattern, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -47,8 +47,6 @@ pub struct ModelPolicy {
     pub removal_grace: Duration,
     /// The devices that are out of service, of any driver model.
     pub cordoned: Vec<DeviceName>,
-    /// How many resets of its driver make a device unhealthy; `None` means any number does not.
-    pub unhealthy_after_resets: Option<ResetLimit>,
 }
 
 impl ModelPolicy {
@@ -77,9 +75,8 @@ impl ModelPolicy {
             rules: Arc::new([]),
             container: Arc::new(ContainerPolicy::default()),
             publish_numa: false,
-            removal_grace: Duration::from_mins(1),
+            removal_grace: Duration::from_mins(10),
             cordoned: Vec::new(),
-            unhealthy_after_resets: None,
         }
     }
 

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Adapter, Cordons, DeviceResets, DriverStore, HostFacts, Luid, NodeSoftware, NvidiaFacts,
-    PnpDevice, PnpId,
+    Adapter, Cordons, DriverStore, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId,
 };
 
 /// What a source read from its host at one moment.
@@ -27,9 +26,6 @@ pub struct HostSnapshot {
     pub warnings: Vec<AdapterWarning>,
     /// The devices that the node's annotation takes out of service. Sources leave this empty.
     pub cordoned: Cordons,
-    /// The resets of drivers that were noticed, from [`ResetHistory`](crate::ResetHistory). Sources
-    /// leave this empty.
-    pub resets: Vec<DeviceResets>,
 }
 
 impl HostSnapshot {

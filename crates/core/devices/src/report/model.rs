@@ -36,15 +36,15 @@ pub(crate) struct Model {
     pub(crate) is_renamed: bool,
 }
 
-/// The models of the devices for which `is_counted` is true. Models with the most devices come
-/// first, then models with the most memory, then in the order of the names.
+/// The models of the devices for which `is_counted` is true and that are not gone. Models with the
+/// most devices come first, then models with the most memory, then in the order of the names.
 pub(crate) fn models(
     report: &NodeReport,
     is_counted: impl Fn(&ReportedDevice) -> bool,
 ) -> Vec<Model> {
     let mut models = BTreeMap::<String, Model>::new();
     for resource in &report.resources {
-        for device in resource.devices.iter().filter(|device| is_counted(device)) {
+        for device in resource.devices.iter().filter(|device| !device.gone && is_counted(device)) {
             let device = Model::of(device, resource);
             match models.get_mut(&device.name) {
                 Some(model) => model.add(&device),

@@ -101,6 +101,9 @@ pub struct ReportedDevice {
     /// health of the device.
     #[serde(default, deserialize_with = "known_name", skip_serializing_if = "Option::is_none")]
     pub license: Option<LicenseState>,
+    /// Whether the host has not had the device for a minute or more. No label describes it.
+    #[serde(default)]
+    pub gone: bool,
     /// Why the device must not be allocated; absent if it is healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<Unhealthy>,
@@ -134,8 +137,6 @@ pub enum UnhealthyKind {
     Cordoned,
     /// It is not known whether an administrator took the device out of service.
     CordonsUnknown,
-    /// The driver was reset too often.
-    Resets,
     /// The node does not provide `directx-visible`, which its containers must get.
     NoLauncher,
     /// A kind of a newer plugin.
@@ -249,6 +250,7 @@ impl ReportedDevice {
             location_path: device.location_path.clone(),
             compute_capability: device.nvidia.compute_capability,
             license: device.nvidia.license.map(|license| license.state),
+            gone: entry.is_gone,
             unhealthy: match entry.health {
                 Health::Healthy => None,
                 Health::Unhealthy(reason) => Some(Unhealthy::of(reason)),
@@ -267,7 +269,6 @@ impl Unhealthy {
             UnhealthyReason::Removed => UnhealthyKind::Removed,
             UnhealthyReason::Cordoned(_) => UnhealthyKind::Cordoned,
             UnhealthyReason::CordonsUnknown => UnhealthyKind::CordonsUnknown,
-            UnhealthyReason::Resets => UnhealthyKind::Resets,
             UnhealthyReason::NoLauncher => UnhealthyKind::NoLauncher,
         };
         Unhealthy { kind, text: reason.to_string() }

@@ -27,7 +27,7 @@ impl Health {
     }
 }
 
-/// Why a device is unhealthy. It contains no measurement, such as a number of resets: a change of
+/// Why a device is unhealthy. It contains no measurement, such as a temperature: a change of
 /// the reason is an Event and another time series.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, EnumIter, thiserror::Error)]
 pub enum UnhealthyReason {
@@ -55,9 +55,6 @@ pub enum UnhealthyReason {
         "the file with the cordoned devices cannot be read or trusted; doctor shows the reason"
     )]
     CordonsUnknown,
-    /// The driver was reset too often.
-    #[error("the driver was reset as often as unhealthyAfterResets says")]
-    Resets,
     /// Its containers must get `directx-visible`, and the node does not provide it.
     #[error("waits for directx-visible, which this node does not provide; status shows the reason")]
     NoLauncher,

@@ -1,26 +1,32 @@
 //! The device set: the devices that are advertised at one moment, including removed devices
-//! whose grace period has not expired or that a container holds.
+//! whose grace period has not expired.
 //!
-//! Each set is computed from the previous set, the newest offer, the time and, when a grace period
-//! expires, the devices that containers hold; nothing here reads a clock.
+//! Each set is computed from the previous set, the newest offer and the time; nothing here reads a
+//! clock.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Cordon, Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, NotAdvertised,
-    NotAdvertisedReason, Offer, PnpId, ReplicaId, ResourceName, ResourceOffer, ResourceRule,
-    ResourceSpec, UnhealthyReason,
+    Cordon, Device, Health, HostFacts, Luid, ModelPolicy, NotAdvertised, NotAdvertisedReason,
+    Offer, PnpId, ReplicaId, ResourceName, ResourceOffer, ResourceRule, ResourceSpec,
+    UnhealthyReason,
 };
 
-/// When a removed device that a container holds is reviewed again. Until the container ends, the
-/// kubelet is asked this often.
-const REVIEW_INTERVAL: Duration = Duration::from_secs(30);
+/// When a removed device is gone. The installation of a driver usually takes less time, and must
+/// change no label.
+const GONE_AFTER: Duration = Duration::from_mins(1);
 
 /// A point in time on a monotonic clock, as the time since an arbitrary origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Moment(pub Duration);
+
+impl Moment {
+    fn plus(self, time: Duration) -> Moment {
+        Moment(self.0.saturating_add(time))
+    }
+}
 
 /// Every resource with its devices at one moment.
 #[derive(Clone, Debug, Default)]
@@ -59,15 +65,10 @@ pub struct ListedDevice {
     /// The number by which people know the device, from 0. It is the same in every resource and
     /// stays while the device is listed.
     pub number: usize,
-    removal: Option<Removal>,
-}
-
-/// The state of a device that the host no longer reports.
-#[derive(Clone, Copy, Debug)]
-struct Removal {
-    since: Moment,
-    /// When to review it again; `None` until a container was found to hold it.
-    held_until: Option<Moment>,
+    /// Since when the newest offer does not contain it.
+    removed_since: Option<Moment>,
+    /// Whether it was removed a minute ago or more, so that labels leave it out.
+    pub is_gone: bool,
 }
 
 /// Where a replica ID leads.
@@ -110,16 +111,11 @@ pub enum ReplicaError {
 }
 
 impl DeviceSet {
-    /// The set that follows `previous`, given the newest `offer` at time `now`. Removed devices
-    /// stay until a [review](DeviceSet::reviewed) drops them.
+    /// The set that follows `previous`, given the newest `offer` at time `now`. A removed device
+    /// stays for its grace period.
     #[must_use]
     pub fn next(previous: Option<&DeviceSet>, offer: Offer, now: Moment) -> DeviceSet {
-        let present: BTreeSet<PnpId> = offer
-            .resources
-            .iter()
-            .flat_map(|r| &r.devices)
-            .map(|(device, _)| device.id.clone())
-            .collect();
+        let present = present(&offer);
         let not_advertised: HashMap<Luid, UnhealthyReason> = offer
             .not_advertised
             .iter()
@@ -136,7 +132,8 @@ impl DeviceSet {
     /// contain was not removed from the host, so it has no grace period.
     #[must_use]
     pub fn reconfigured(&self, offer: Offer) -> DeviceSet {
-        DeviceSet::of(Some(self), offer, |before| before.still_removed().collect())
+        let present = present(&offer);
+        DeviceSet::of(Some(self), offer, |before| before.still_removed(&present))
     }
 
     /// The devices of the offer, and those that each resource of the previous set adds.
@@ -199,20 +196,18 @@ impl DeviceSet {
         })
     }
 
-    /// When to [review](DeviceSet::reviewed) removed devices, if there are any.
+    /// When the [next](DeviceSet::next) set differs although the offer is the same, because of
+    /// removed devices.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
-        self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.review_at(e))).min()
+        self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.deadline(e))).min()
     }
+}
 
-    /// The set at time `now` without the removed devices whose grace period has expired. Those that
-    /// are `held` stay, because a kubelet reports a held device that is not listed as healthy.
-    /// `None`: it is not known which devices are held, so only the grace period decides.
-    #[must_use]
-    pub fn reviewed(&self, held: Option<&HeldDevices>, now: Moment) -> DeviceSet {
-        let resources = self.resources.iter().map(|resource| resource.reviewed(held, now));
-        DeviceSet { resources: resources.collect(), ..self.clone() }
-    }
+/// The devices that belong to a resource of an offer.
+fn present(offer: &Offer) -> BTreeSet<PnpId> {
+    let devices = offer.resources.iter().flat_map(|resource| &resource.devices);
+    devices.map(|(device, _)| device.id.clone()).collect()
 }
 
 /// The numbers of the devices of a set.
@@ -256,7 +251,8 @@ impl ResourceDevices {
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
                 number: numbers.get(&device.id),
-                removal: None,
+                removed_since: None,
+                is_gone: false,
                 device,
                 policy,
             })
@@ -271,8 +267,8 @@ impl ResourceDevices {
         ResourceDevices { spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present`. Windows still lists the adapters in
-    /// `not_advertised`.
+    /// The devices of this set that are not `present`, and whose grace period has not expired.
+    /// Windows still lists the adapters in `not_advertised`.
     fn removed(
         &self,
         present: &BTreeSet<PnpId>,
@@ -284,6 +280,10 @@ impl ResourceDevices {
             if present.contains(&entry.device.id) {
                 continue;
             }
+            let since = entry.removed_since.unwrap_or(now);
+            if since.plus(self.spec.removal_grace) <= now {
+                continue;
+            }
             let reason = not_advertised.get(&entry.device.luid).copied();
             // Nobody knows it while the device is away. A driver that returns gets it some time later.
             let mut device = entry.device.clone();
@@ -292,7 +292,8 @@ impl ResourceDevices {
             }
             removed.push(ListedDevice {
                 device,
-                removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
+                removed_since: Some(since),
+                is_gone: since.plus(GONE_AFTER) <= now,
                 health: Health::Unhealthy(reason.unwrap_or(UnhealthyReason::Removed)),
                 ..entry.clone()
             });
@@ -300,40 +301,25 @@ impl ResourceDevices {
         removed
     }
 
-    /// The devices of this set that the host does not have.
-    fn still_removed(&self) -> impl Iterator<Item = ListedDevice> {
-        self.entries.iter().filter(|entry| entry.removal.is_some()).cloned()
+    /// The removed devices of this set that are not `present`.
+    fn still_removed(&self, present: &BTreeSet<PnpId>) -> Vec<ListedDevice> {
+        let removed = self.entries.iter().filter(|entry| entry.removed_since.is_some());
+        removed.filter(|entry| !present.contains(&entry.device.id)).cloned().collect()
     }
 
-    /// These devices after a [review](DeviceSet::reviewed).
-    fn reviewed(self: &Arc<Self>, held: Option<&HeldDevices>, now: Moment) -> Arc<ResourceDevices> {
-        if !self.entries.iter().any(|entry| self.is_due(entry, now)) {
-            return Arc::clone(self);
-        }
-        let next = Moment(now.0.saturating_add(REVIEW_INTERVAL));
-        let mut entries = Vec::new();
-        for entry in &self.entries {
-            let mut entry = entry.clone();
-            if self.is_due(&entry, now) {
-                if !held.is_some_and(|held| held.contains(&self.spec.name, &entry.device.id)) {
-                    continue;
-                }
-                entry.removal =
-                    entry.removal.map(|removal| Removal { held_until: Some(next), ..removal });
-            }
-            entries.push(entry);
-        }
-        Arc::new(ResourceDevices::with(Arc::clone(&self.spec), entries))
+    /// The devices without those that were removed, although their grace periods have not expired.
+    #[must_use]
+    pub fn without_removed(&self) -> ResourceDevices {
+        let present = self.entries.iter().filter(|entry| entry.removed_since.is_none());
+        ResourceDevices::with(Arc::clone(&self.spec), present.cloned().collect())
     }
 
-    fn is_due(&self, entry: &ListedDevice, now: Moment) -> bool {
-        self.review_at(entry).is_some_and(|at| at <= now)
-    }
-
-    fn review_at(&self, entry: &ListedDevice) -> Option<Moment> {
-        let Removal { since: Moment(since), held_until } = entry.removal?;
-        let grace_expires = Moment(since.saturating_add(self.spec.removal_grace));
-        Some(held_until.map_or(grace_expires, |until| until.max(grace_expires)))
+    /// When a removed device becomes gone, or is dropped before.
+    fn deadline(&self, entry: &ListedDevice) -> Option<Moment> {
+        let since = entry.removed_since?;
+        let dropped = since.plus(self.spec.removal_grace);
+        let gone = (!entry.is_gone).then_some(since.plus(GONE_AFTER));
+        Some(gone.map_or(dropped, |gone| gone.min(dropped)))
     }
 
     /// Its devices; removed devices come last.
@@ -384,12 +370,6 @@ impl ResourceDevices {
 }
 
 impl ListedDevice {
-    /// Whether the host no longer reports the device and a container was found to hold it.
-    #[must_use]
-    pub fn is_removed_and_held(&self) -> bool {
-        self.removal.is_some_and(|removal| removal.held_until.is_some())
-    }
-
     /// The device's NUMA node, if the policy publishes it.
     #[must_use]
     pub fn published_numa_node(&self) -> Option<u32> {

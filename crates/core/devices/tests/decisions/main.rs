@@ -13,7 +13,6 @@ mod node_reports;
 mod offers;
 mod plans;
 mod preferred_allocations;
-mod resets;
 mod selections;
 mod sets;
 mod shared_requests;

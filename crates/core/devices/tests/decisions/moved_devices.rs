@@ -40,9 +40,10 @@ impl Daemon {
         NodeReport::of(&self.set)
     }
 
-    /// The report without the devices whose grace period has expired.
+    /// The report of a host without adapters when every grace period has expired.
     fn after_an_hour(&mut self) -> NodeReport {
-        self.set = self.set.reviewed(None, Moment(Duration::from_hours(1)));
+        let offer = self.catalog.offer(&host(vec![]));
+        self.set = DeviceSet::next(Some(&self.set), offer, Moment(Duration::from_hours(1)));
         NodeReport::of(&self.set)
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use devices::report::{NodeReport, device_events};
 use devices::{
-    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HeldDevices,
-    HostSnapshot, Luid, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
+    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HostSnapshot,
+    Luid, ModelPolicy, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
     Vendor, WarningEffect, plan, preferred_allocation,
 };
 
@@ -45,15 +45,42 @@ fn a_removed_device_is_unhealthy_for_the_grace_time_and_then_dropped() {
     let one = step(&catalog, Some(&both), vec![gpu(2, NVIDIA)], 10);
     let removed = (1001, Health::Unhealthy(UnhealthyReason::Removed));
     assert_eq!(health(&one), [(1002, Health::Healthy), removed]);
-    assert_eq!(one.deadline(), Some(at(70)));
     // Later refreshes do not extend the grace period.
-    let still = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 69);
+    let still = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 609);
     assert_eq!(health(&still), [(1002, Health::Healthy), removed]);
-    assert_eq!(still.deadline(), Some(at(70)));
-    assert_eq!(health(&still.reviewed(None, at(69))), [(1002, Health::Healthy), removed]);
-    let dropped = still.reviewed(None, at(70));
+    assert_eq!(still.deadline(), Some(at(610)));
+    let dropped = step(&catalog, Some(&still), vec![gpu(2, NVIDIA)], 610);
     assert_eq!(health(&dropped), [(1002, Health::Healthy)]);
     assert_eq!(dropped.deadline(), None);
+
+    // A device that returns is healthy, and a later removal has its own grace period.
+    let back = step(&catalog, Some(&still), vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 609);
+    assert_eq!(health(&back), [(1001, Health::Healthy), (1002, Health::Healthy)]);
+    let again = step(&catalog, Some(&back), vec![gpu(2, NVIDIA)], 1000);
+    let again = step(&catalog, Some(&again), vec![gpu(2, NVIDIA)], 1599);
+    assert_eq!((health(&again).len(), again.deadline()), (2, Some(at(1600))));
+}
+
+/// A driver that is installed again is away for less than that.
+#[test]
+fn a_removed_device_is_gone_after_a_minute() {
+    let catalog = catalog([wddm(1)]);
+    let gone = |set: &DeviceSet| -> Vec<bool> { set.entries().map(|e| e.is_gone).collect() };
+    let both = step(&catalog, None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 0);
+    let one = step(&catalog, Some(&both), vec![gpu(2, NVIDIA)], 10);
+    assert_eq!((gone(&one), one.deadline()), (vec![false, false], Some(at(70))));
+    let set = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 69);
+    assert_eq!((gone(&set), set.deadline()), (vec![false, false], Some(at(70))));
+    let set = step(&catalog, Some(&set), vec![gpu(2, NVIDIA)], 70);
+    assert_eq!((gone(&set), set.deadline()), (vec![false, true], Some(at(610))));
+    let set = step(&catalog, Some(&set), vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 71);
+    assert_eq!((gone(&set), set.deadline()), (vec![false, false], None));
+
+    // An adapter that Windows still lists counts in the same way.
+    let without_device = || vec![Adapter { pnp: None, ..gpu(1, NVIDIA) }, gpu(2, NVIDIA)];
+    let set = step(&catalog, Some(&set), without_device(), 100);
+    let set = step(&catalog, Some(&set), without_device(), 160);
+    assert_eq!(gone(&set), [false, true]);
 }
 
 #[test]
@@ -85,7 +112,8 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::NotAdvertised))]);
     let set = step(&catalog, Some(&set), vec![], 2);
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
-    assert_eq!(set.deadline(), Some(at(61)), "one grace period for all");
+    let late = step(&catalog, Some(&set), vec![], 600);
+    assert_eq!(late.deadline(), Some(at(601)), "one grace period for all");
     let without_files = |luid| Adapter { luid: Luid(luid), ..without_driver_files(1) };
     let set = step(&catalog, Some(&set), vec![without_files(5)], 3);
     assert_eq!(health(&set), [(5, Health::Unhealthy(UnhealthyReason::NoDriverFiles))]);
@@ -110,48 +138,13 @@ fn a_device_with_some_or_no_named_files_is_healthy() {
 }
 
 #[test]
-fn without_a_grace_time_a_removed_device_is_reviewed_immediately() {
+fn without_a_grace_time_a_removed_device_is_dropped_immediately() {
     let mut policy = wddm(1);
     policy.removal_grace = Duration::ZERO;
     let catalog = catalog([policy]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 5);
     let set = step(&catalog, Some(&set), vec![], 5);
-    assert_eq!(set.deadline(), Some(at(5)));
-    assert_eq!(health(&set.reviewed(None, at(5))), []);
-}
-
-/// A kubelet reports a device that a pod holds as healthy when it is no longer listed.
-#[test]
-fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
-    let catalog = catalog([wddm(2)]);
-    let seen = vec![gpu(1, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)];
-    let all = step(&catalog, None, seen, 0);
-    let set = step(&catalog, Some(&all), vec![gpu(3, NVIDIA)], 10);
-    let held = HeldDevices::of_replicas([
-        ("directx.microsoft.com/display", r"PCI\VEN_10DE\1&0\1"),
-        ("example.com/other", r"PCI\VEN_10DE\2&0\0"),
-        ("directx.microsoft.com/display", "no replica ID"),
-    ]);
-    let set = set.reviewed(Some(&held), at(70));
-    let kept = (1001, Health::Unhealthy(UnhealthyReason::Removed));
-    assert_eq!(health(&set), [(1003, Health::Healthy), kept]);
-    assert_eq!(set.deadline(), Some(at(100)));
-    assert!(set.resources[0].entries()[1].is_removed_and_held());
-
-    // New snapshots and configurations do not drop it either, and the kubelet is asked again.
-    let set = step(&catalog, Some(&set), vec![gpu(3, NVIDIA)], 80);
-    let set = set.reconfigured(catalog.offer(&host(vec![gpu(3, NVIDIA)])));
-    assert_eq!((health(&set).len(), set.deadline()), (2, Some(at(100))));
-    assert_eq!(health(&set.reviewed(Some(&HeldDevices::default()), at(99))).len(), 2);
-    let ended = set.reviewed(Some(&HeldDevices::default()), at(100));
-    assert_eq!(health(&ended), [(1003, Health::Healthy)]);
-    assert_eq!(health(&set.reviewed(None, at(100))), [(1003, Health::Healthy)]);
-
-    // A device that returns is healthy, and a later removal has its own grace period.
-    let back = step(&catalog, Some(&set), vec![gpu(1, NVIDIA), gpu(3, NVIDIA)], 100);
-    assert_eq!(health(&back), [(1001, Health::Healthy), (1003, Health::Healthy)]);
-    let again = step(&catalog, Some(&back), vec![gpu(3, NVIDIA)], 200);
-    assert_eq!(again.deadline(), Some(at(260)));
+    assert_eq!((health(&set), set.deadline()), (vec![], None));
 }
 
 /// Windows compares the IDs of devices without case, so the kubelet may hold replicas of a device
@@ -176,10 +169,6 @@ fn a_device_that_is_spelled_otherwise_is_the_same_device() {
     assert_eq!(chosen, ids, "each replica once, as the kubelet spells it");
     let granted = plan(resource, [ids[0].as_str()], &after.host, &|_| true);
     assert!(granted.is_ok(), "{granted:?}");
-
-    let removed = step(&catalog, Some(&after), vec![], 2);
-    let held = HeldDevices::of_replicas([("directx.microsoft.com/display", ids[0].as_str())]);
-    assert_eq!(health(&removed.reviewed(Some(&held), at(100))).len(), 1);
 }
 
 /// The number of each device, by its LUID.
@@ -201,9 +190,10 @@ fn a_device_keeps_its_number_while_it_is_listed() {
 
     let new = step(&catalog, Some(&lost), vec![gpu(4, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 12);
     assert_eq!(numbers(&new), [(1004, 3), (1002, 1), (1003, 2), (1001, 0)]);
-    let dropped = new.reviewed(None, at(70));
+    let dropped =
+        step(&catalog, Some(&new), vec![gpu(4, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)], 610);
     let seen = vec![gpu(4, NVIDIA), gpu(5, NVIDIA), gpu(3, NVIDIA)];
-    let reused = step(&catalog, Some(&dropped), seen, 71);
+    let reused = step(&catalog, Some(&dropped), seen, 611);
     assert_eq!(numbers(&reused), [(1004, 3), (1005, 0), (1003, 2), (1002, 1)]);
 }
 
@@ -252,12 +242,26 @@ fn a_new_policy_takes_devices_away_at_once_and_keeps_the_grace_time_of_removed_o
     let amd = ("a/amd", vec![1002], 2);
     assert_eq!(resources(&set), [(own, vec![1003], 2), nvidia.clone(), amd.clone()]);
     assert_eq!(set.deadline(), Some(at(70)));
-    let set = step(&rules, Some(&set), seen(), 70).reviewed(None, at(70));
+    let set = step(&rules, Some(&set), seen(), 609);
+    assert_eq!(resources(&set)[0], (own, vec![1003], 2));
+    let set = step(&rules, Some(&set), seen(), 610);
     assert_eq!(resources(&set), [(own, vec![], 0), nvidia.clone(), amd.clone()]);
 
     let set = set.reconfigured(plain.offer(&host(seen())));
     assert_eq!(resources(&set), [(own, vec![1001, 1002], 2)]);
     assert_eq!(set.deadline(), None);
+}
+
+/// The device was removed because the earlier policy does not advertise it.
+#[test]
+fn a_device_that_a_new_policy_advertises_again_is_listed_once() {
+    let integrated = || vec![Adapter { integrated: true, ..gpu(1, NVIDIA) }];
+    let plain = catalog([wddm(1)]);
+    let set = step(&plain, Some(&step(&plain, None, vec![gpu(1, NVIDIA)], 0)), integrated(), 1);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::NotAdvertised))]);
+    let included = catalog([ModelPolicy { include_integrated: true, ..wddm(1) }]);
+    let set = set.reconfigured(included.offer(&host(integrated())));
+    assert_eq!(health(&set), [(1001, Health::Healthy)]);
 }
 
 #[test]

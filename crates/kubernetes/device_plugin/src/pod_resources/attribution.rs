@@ -21,23 +21,14 @@ pub(super) type PodUids = HashMap<(String, String), String>;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attribution {
     resources: HashMap<String, HashMap<String, Arc<Holder>>>,
-    pub(super) has_pods: bool,
     uids: PodUids,
 }
 
 impl Attribution {
-    /// Whether the node has pods, with devices or without. A kubelet that has just started does
-    /// not know its pods yet, and says that there are none.
-    #[must_use]
-    pub fn has_pods(&self) -> bool {
-        self.has_pods
-    }
-
     /// Adds a device of a resource. If two containers are said to hold it, the first one counts.
     pub fn insert(&mut self, resource: &str, device_id: String, holder: Arc<Holder>) {
         let devices = self.resources.entry(resource.to_owned()).or_default();
         devices.entry(device_id).or_insert(holder);
-        self.has_pods = true;
     }
 
     /// The same, with the UIDs of pods.

@@ -76,7 +76,6 @@ async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {
     let mut attribution = Attribution::default();
-    attribution.has_pods = !response.pod_resources.is_empty();
     for pod in response.pod_resources {
         let namespace = printable(&pod.namespace);
         let name = printable(&pod.name);

@@ -1,7 +1,7 @@
 //! Keeps the kubelet's last answer for metrics.
 //!
-//! No task and no timer exists: the kubelet is asked for a reader, at most once in ten seconds
-//! or a second after an allocation, and a reader waits half a second at most.
+//! No task and no timer exists: the kubelet is asked for a reader, at most once in ten seconds, and a
+//! reader waits half a second at most.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,6 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How old an answer may get while it is read. Pods come and go more slowly than Prometheus
 /// usually scrapes.
 const PERIOD: Duration = Duration::from_secs(10);
-
-/// How long after an allocation the kubelet is asked again. It records an allocation after the
-/// plugin's answer, and pods often start together.
-const SETTLING: Duration = Duration::from_secs(1);
 
 /// How long an answer is used while the kubelet gives no newer one: longer than a kubelet takes to
 /// restart. After that, its pods may be gone.
@@ -71,18 +67,14 @@ impl PodAttribution {
         PodAttribution { ask: Box::new(ask), state: Mutex::default() }
     }
 
-    /// The newest attribution. Asks the kubelet first if the last answer is too old, or if a device
-    /// was allocated after it, at `allocated`, and at least a second has passed.
+    /// The newest attribution. Asks the kubelet first if the last answer is too old.
     ///
     /// # Errors
     /// Why the kubelet does not answer, if it has not answered in the last five minutes.
-    pub async fn current(
-        &self,
-        allocated: Option<Instant>,
-    ) -> Result<Arc<Attribution>, FailureReason> {
+    pub async fn current(&self) -> Result<Arc<Attribution>, FailureReason> {
         let mut state = self.state.lock().await;
         let now = Instant::now();
-        if is_due(state.asked, allocated, now) {
+        if state.asked.is_none_or(|asked| now - asked >= PERIOD) {
             // The time is stored before the answer: a reader that goes away while the kubelet hangs
             // must not let the next one wait again.
             state.asked = Some(now);
@@ -119,17 +111,6 @@ impl State {
             }
         }
     }
-}
-
-/// Whether to ask the kubelet before its last answer is read. `asked` is when it was asked for that
-/// answer, and `allocated` when a device was allocated the last time.
-fn is_due(asked: Option<Instant>, allocated: Option<Instant>, now: Instant) -> bool {
-    let Some(asked) = asked else { return true };
-    let lacks_allocation = allocated.is_some_and(|allocated| {
-        let recorded = allocated + SETTLING;
-        asked < recorded && recorded <= now
-    });
-    lacks_allocation || now - asked >= PERIOD
 }
 
 /// Whether a failure is worth a line in the log: the first one, and one of the other kind, of which

@@ -36,12 +36,6 @@ impl KernelStatistics {
         Ok(Self { kernel: GraphicsKernel::load()?, query })
     }
 
-    /// How often the driver of this adapter was reset. The graphics kernel counts that itself, so the
-    /// adapter is not opened, and its driver, which may hang, is not asked.
-    pub(crate) fn resets(&self, luid: Luid) -> Option<u32> {
-        adapter_statistics(self.query, luid).map(|statistics| statistics.resets)
-    }
-
     /// Opens the adapter with this LUID; an error if there is none.
     pub(crate) fn open(&self, luid: Luid) -> io::Result<MeasuredAdapter<'_>> {
         Ok(MeasuredAdapter { query: self.query, luid, handle: self.kernel.open(luid)? })
@@ -55,47 +49,44 @@ pub(crate) struct MeasuredAdapter<'a> {
     handle: AdapterHandle<'a>,
 }
 
-fn statistics_of(
-    query: QueryStatistics,
-    luid: Luid,
-    kind: D3DKMT_QUERYSTATISTICS_TYPE,
-    part: D3DKMT_QUERYSTATISTICS_0,
-) -> Option<D3DKMT_QUERYSTATISTICS_RESULT> {
-    let mut request = D3DKMT_QUERYSTATISTICS {
-        Type: kind,
-        AdapterLuid: windows_luid(luid),
-        Anonymous: part,
-        ..Default::default()
-    };
-    // SAFETY: the request is initialized and writable. No process is queried, so it contains
-    // no handle.
-    check(unsafe { query(&raw mut request) }).ok()?;
-    Some(request.QueryResult)
-}
-
-fn adapter_statistics(query: QueryStatistics, luid: Luid) -> Option<AdapterStatistics> {
-    let part = D3DKMT_QUERYSTATISTICS_0::default();
-    let result = statistics_of(query, luid, D3DKMT_QUERYSTATISTICS_ADAPTER, part)?;
-    // SAFETY: every field of the union contains only numbers.
-    let adapter = unsafe { result.AdapterInformation };
-    // Every adapter has memory or engines; Wine succeeds without writing anything.
-    (adapter.NbSegments != 0 || adapter.NodeCount != 0).then_some(AdapterStatistics {
-        segments: adapter.NbSegments,
-        nodes: adapter.NodeCount,
-        resets: adapter.TdrDetectedCount,
-    })
+impl MeasuredAdapter<'_> {
+    fn statistics_of(
+        &self,
+        kind: D3DKMT_QUERYSTATISTICS_TYPE,
+        part: D3DKMT_QUERYSTATISTICS_0,
+    ) -> Option<D3DKMT_QUERYSTATISTICS_RESULT> {
+        let mut request = D3DKMT_QUERYSTATISTICS {
+            Type: kind,
+            AdapterLuid: windows_luid(self.luid),
+            Anonymous: part,
+            ..Default::default()
+        };
+        // SAFETY: the request is initialized and writable. No process is queried, so it contains
+        // no handle.
+        check(unsafe { (self.query)(&raw mut request) }).ok()?;
+        Some(request.QueryResult)
+    }
 }
 
 impl KernelQueries for MeasuredAdapter<'_> {
     fn statistics(&self) -> Option<AdapterStatistics> {
-        adapter_statistics(self.query, self.luid)
+        let part = D3DKMT_QUERYSTATISTICS_0::default();
+        let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_ADAPTER, part)?;
+        // SAFETY: every field of the union contains only numbers.
+        let adapter = unsafe { result.AdapterInformation };
+        // Every adapter has memory or engines; Wine succeeds without writing anything.
+        (adapter.NbSegments != 0 || adapter.NodeCount != 0).then_some(AdapterStatistics {
+            segments: adapter.NbSegments,
+            nodes: adapter.NodeCount,
+            resets: adapter.TdrDetectedCount,
+        })
     }
 
     fn segment(&self, segment: u32) -> Option<SegmentStatistics> {
         let part = D3DKMT_QUERYSTATISTICS_0 {
             QuerySegment: D3DKMT_QUERYSTATISTICS_QUERY_SEGMENT { SegmentId: segment },
         };
-        let result = statistics_of(self.query, self.luid, D3DKMT_QUERYSTATISTICS_SEGMENT, part)?;
+        let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_SEGMENT, part)?;
         // SAFETY: as above.
         let segment = unsafe { result.SegmentInformation };
         Some(SegmentStatistics {
@@ -109,7 +100,7 @@ impl KernelQueries for MeasuredAdapter<'_> {
         let part = D3DKMT_QUERYSTATISTICS_0 {
             QueryNode: D3DKMT_QUERYSTATISTICS_QUERY_NODE { NodeId: node },
         };
-        let result = statistics_of(self.query, self.luid, D3DKMT_QUERYSTATISTICS_NODE, part)?;
+        let result = self.statistics_of(D3DKMT_QUERYSTATISTICS_NODE, part)?;
         // SAFETY: as above.
         Some(unsafe { result.NodeInformation }.GlobalInformation.RunningTime)
     }

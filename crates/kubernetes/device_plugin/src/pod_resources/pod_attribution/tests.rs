@@ -59,7 +59,7 @@ impl Kubelet {
 }
 
 async fn holder(pods: &PodAttribution) -> Option<String> {
-    let attribution = pods.current(None).await.ok()?;
+    let attribution = pods.current().await.ok()?;
     attribution.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
 }
 
@@ -81,18 +81,6 @@ async fn nobody_is_asked_while_nobody_reads() {
     advance(Duration::from_secs(1)).await;
     assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
     assert_eq!(kubelet.asked(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_allocation_is_seen_a_second_later() {
-    let kubelet = Kubelet::default();
-    let pods = kubelet.attribution();
-    let allocated = Some(Instant::now());
-    for (waits, asked) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
-        advance(Duration::from_secs(waits)).await;
-        assert!(pods.current(allocated).await.is_ok());
-        assert_eq!(kubelet.asked(), asked);
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +111,7 @@ async fn readers_wait_once_for_a_kubelet_that_hangs() {
     kubelet.set(Some(FailureReason::Timeout));
     let pods = kubelet.attribution();
     let started = Instant::now();
-    let reads = tokio::join!(pods.current(None), pods.current(None), pods.current(None));
+    let reads = tokio::join!(pods.current(), pods.current(), pods.current());
     assert_eq!(reads.2, Err(FailureReason::Timeout));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, WAIT));
     assert_eq!(failures(&pods, FailureReason::Timeout).await, 1);
@@ -134,48 +122,13 @@ async fn a_reader_that_goes_away_leaves_nothing_behind() {
     let kubelet = Kubelet::default();
     kubelet.set(Some(FailureReason::Timeout));
     let pods = kubelet.attribution();
-    assert!(timeout(WAIT / 2, pods.current(None)).await.is_err());
+    assert!(timeout(WAIT / 2, pods.current()).await.is_err());
     let started = Instant::now();
-    assert_eq!(pods.current(None).await, Err(FailureReason::Timeout));
+    assert_eq!(pods.current().await, Err(FailureReason::Timeout));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, Duration::ZERO));
     kubelet.set(None);
     advance(Duration::from_secs(10)).await;
     assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
-}
-
-#[test]
-fn the_kubelet_is_asked_every_ten_seconds_while_there_are_readers() {
-    let start = Instant::now();
-    let at = |seconds| start + Duration::from_secs_f64(seconds);
-    assert!(is_due(None, None, start));
-    assert!(!is_due(Some(start), None, at(9.9)) && is_due(Some(start), None, at(10.0)));
-}
-
-#[test]
-fn an_allocation_is_looked_up_once_after_a_second() {
-    let start = Instant::now();
-    let at = |seconds| start + Duration::from_secs_f64(seconds);
-    let allocated = Some(at(2.0));
-    assert!(!is_due(Some(start), allocated, at(2.9)) && is_due(Some(start), allocated, at(3.0)));
-    assert!(!is_due(Some(at(3.0)), allocated, at(12.9)));
-    // An answer from the moment of the allocation may lack the device.
-    assert!(is_due(Some(at(2.1)), allocated, at(3.0)));
-}
-
-/// However many pods start, the kubelet is asked at most once a second.
-#[test]
-fn many_allocations_do_not_ask_more_often() {
-    let start = Instant::now();
-    let mut asked = None;
-    let mut times = 0;
-    for step in 0..600 {
-        let now = start + Duration::from_millis(100 * step);
-        if is_due(asked, Some(now), now) {
-            asked = Some(now);
-            times += 1;
-        }
-    }
-    assert_eq!(times, 6);
 }
 
 #[test]

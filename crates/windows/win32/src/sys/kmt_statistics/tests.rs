@@ -124,28 +124,6 @@ fn every_query_has_the_layout_of_the_header() {
     assert_eq!(OPEN.get(), 0);
 }
 
-/// A driver that hangs must not block the counter that reports its resets.
-#[test]
-fn resets_are_read_without_the_driver() {
-    unsafe extern "system" fn refuse_open(_: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
-        panic!("the adapter is opened")
-    }
-    unsafe extern "system" fn refuse_query(_: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
-        panic!("the driver is asked")
-    }
-    unsafe extern "system" fn only_adapter(request: *mut D3DKMT_QUERYSTATISTICS) -> NTSTATUS {
-        // SAFETY: the caller passes a request.
-        assert_eq!(unsafe { (*request).Type }, D3DKMT_QUERYSTATISTICS_ADAPTER);
-        // SAFETY: as above.
-        unsafe { query_statistics(request) }
-    }
-    let kernel = GraphicsKernel::from_functions(refuse_open, refuse_query, close);
-    let kernel = KernelStatistics { kernel, query: only_adapter };
-    assert_eq!(kernel.resets(LUID), Some(7));
-    COUNTS.set((0, 0, 7));
-    assert_eq!(kernel.resets(LUID), None);
-}
-
 /// Windows opens no adapter with this LUID. Wine opens one, and its statistics succeed without
 /// a value.
 #[test]
@@ -153,5 +131,4 @@ fn an_unknown_luid_has_no_statistics() {
     let kernel = KernelStatistics::load().unwrap();
     let opened = kernel.open(Luid(i64::MAX));
     assert_eq!(opened.ok().and_then(|adapter| adapter.statistics()), None);
-    assert_eq!(kernel.resets(Luid(i64::MAX)), None);
 }
