@@ -37,8 +37,10 @@ pub(crate) fn start(flags: Flags) -> io::Result<mpsc::UnboundedReceiver<Update>>
     let mut update = watched.update(|| source::read(&flags));
     std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
         while !updates.is_closed() {
-            // Without a receiver, the process is ending.
-            let _ = update.take().map(|update| updates.send(update));
+            if let Some(update) = update.take() {
+                // Without a receiver, the process is ending.
+                let _ = updates.send(update);
+            }
             sleep(INTERVAL);
             watched.is_due |= READ_AGAIN.swap(false, Ordering::Relaxed);
             update = watched.update(|| source::read(&flags));
