@@ -8,8 +8,7 @@ use crate::config_files::config_file;
 use crate::policy::{ModelSettings, model_settings};
 use crate::rules::FileRule;
 use crate::variables::{
-    OTHER_DRIVER_MODELS, Variables, match_name, misspelled_variables, other_driver_models,
-    socket_directory,
+    Variables, match_name, misspelled_variables, other_driver_models, socket_directory,
 };
 use crate::{ConfigError, Environment, ModelSummary, resources};
 
@@ -62,12 +61,6 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
     resources::check(&models)?;
     let device_plugin_dir = directory(flags, environment, &models)?;
     let other_driver_models = other_driver_models(environment)?;
-    if let Some(own) = models.iter().find(|m| other_driver_models.contains(&m.policy.model)) {
-        return Err(ConfigError::Conflict {
-            what: format!("variable {OTHER_DRIVER_MODELS} names {}", own.policy.model),
-            hint: "name only driver models that another daemon on the node serves",
-        });
-    }
     notices.append(&mut foreign_rules(&models));
     let mut policy = Policy { models: Vec::new() };
     let mut summaries = Vec::new();

@@ -152,8 +152,7 @@ pub(crate) fn other_driver_models(
 
 /// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
 pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
-    let mut known: Vec<String> = DriverModel::ALL.iter().copied().flat_map(variables_of).collect();
-    known.push(OTHER_DRIVER_MODELS.to_owned());
+    let known: Vec<String> = DriverModel::ALL.iter().copied().flat_map(variables_of).collect();
     let mut names = environment.variable_names();
     names.sort();
     names
@@ -178,7 +177,7 @@ fn variables_of(model: DriverModel) -> impl Iterator<Item = String> {
     let is_legacy = model == DriverModel::Legacy;
     VARIABLES
         .into_iter()
-        .filter(move |name| name.contains("{MODEL}") || is_legacy && *name != OTHER_DRIVER_MODELS)
+        .filter(move |name| is_legacy || name.contains("{MODEL}") || *name == OTHER_DRIVER_MODELS)
         .map(move |name| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
 }
 
