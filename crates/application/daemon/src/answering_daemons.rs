@@ -194,6 +194,8 @@ impl Answers {
             let first = silent.into_iter().next();
             return first.map_or(NodeState::NotServed, NodeState::NotReported);
         }
+        // As one daemon for all driver models would list its resources.
+        reporting.sort_by_key(|(_, report, _)| report.driver_models.first());
         let mut listing = NodeListing::of(&reporting);
         let reports = || self.daemons.iter().filter_map(|daemon| daemon.report.as_ref().ok());
         let is_served = |model: DriverModel| {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use daemon::metrics::{Scrape, render};
 use devices::report::{
-    ConditionStatus, NodeReport, Progress, devices_healthy, devices_ready, labels,
+    ConditionStatus, NodeReport, Progress, ReportedDevice, devices_healthy, devices_ready, labels,
 };
-use devices::{Catalog, DeviceSet, Health, Moment, UnhealthyReason};
+use devices::{Catalog, DeviceSet, DriverModel, Moment};
 use serde_json::{Value, json};
 
 use crate::node::{Node, TAINT, configuration};
@@ -31,29 +31,42 @@ impl Node {
         if self.is_kubelet_running {
             agree("allocatable", &self.allocatable(), &self.listed())?;
         }
-        let Some(plugin) = &self.plugin else {
-            return self.check_unknown("PluginNotRunning");
-        };
-        let set = plugin.devices.borrow().set().clone();
-        agree("metrics", &metrics(&set), &healthy(&set))?;
-        let report = NodeReport::of(&set);
-        // Labels depend on no cordon, and on no device that was removed some minutes ago.
-        let predicted = labels(&self.predicted(), true);
-        agree("labels of the report", &labels(&report, true), &predicted)?;
-        if self.reports_cordons() && !has_removed_devices(&set) {
-            agree("what the host gives without a past", &report, &self.predicted())?;
+        let mut reports = Vec::new();
+        for plugin in &self.plugins {
+            let Some(running) = &plugin.running else { continue };
+            let set = running.devices.borrow().set().clone();
+            agree("metrics", &metrics(&set), &healthy(&set))?;
+            let report = NodeReport::of(&set);
+            let predicted = self.predicted(&plugin.models);
+            // Labels depend on no cordon, and on no device that was removed some minutes ago.
+            let of_report = labels(&report, true);
+            agree("labels of the report", &of_report, &labels(&predicted, true))?;
+            if self.reports_cordons() && report.devices().all(ReportedDevice::is_present) {
+                agree("what the host gives without a past", &report, &predicted)?;
+            }
+            if !plugin.hangs {
+                reports.push(report);
+            }
         }
-        if self.hangs {
-            return self.check_unknown("PluginNotResponding");
+        let hangs = self.plugins.iter().any(|plugin| plugin.running.is_some() && plugin.hangs);
+        let is_complete = reports.len() == self.plugins.len();
+        let reason = if hangs { "PluginNotResponding" } else { "PluginNotRunning" };
+        if reports.is_empty() {
+            return self.check_unknown(reason);
         }
         if !self.is_followed() {
             return Ok(());
         }
+        let report = NodeReport::merged(reports);
         let node = self.server.node();
         agree("labels", &own_labels(&node), &json!(labels(&report, true)))?;
         let healthy = devices_healthy(&report);
         let expected = (healthy.status.to_string(), healthy.reason.to_owned(), healthy.message);
         agree("healthy", &condition(&node, "DirectXDevicesHealthy"), &expected)?;
+        if !is_complete {
+            let (status, found, _) = condition(&node, "DirectXDevicesReady");
+            return agree("ready", &(status.as_str(), found.as_str()), &("False", reason));
+        }
         if self.is_kubelet_running {
             self.check_ready(&node, &report)?;
         }
@@ -115,30 +128,26 @@ impl Node {
         if !self.is_server_running {
             return self.allocatable();
         }
-        let Some(plugin) = &self.plugin else { return Counts::new() };
-        let set = plugin.devices.borrow().set().clone();
         let mut counts = Counts::new();
-        for resource in &set.resources {
-            let count = resource.replicas().filter(|replica| replica.health.is_healthy()).count();
-            if count > 0 {
-                counts.insert(resource.spec.name.to_string(), count);
+        for plugin in self.running() {
+            let set = plugin.devices.borrow().set().clone();
+            for resource in &set.resources {
+                let healthy = resource.replicas().filter(|replica| replica.health.is_healthy());
+                let count = healthy.count();
+                if count > 0 {
+                    counts.insert(resource.spec.name.to_string(), count);
+                }
             }
         }
         counts
     }
 
-    /// What a plugin that is started now would report.
-    fn predicted(&self) -> NodeReport {
-        let policy = configuration(self.configuration).unwrap().policy;
+    /// What a plugin for these driver models that is started now would report.
+    fn predicted(&self, models: &[DriverModel]) -> NodeReport {
+        let policy = configuration(self.configuration, models).unwrap().policy;
         let offer = Catalog::new(policy).offer(&self.snapshot());
         NodeReport::of(&DeviceSet::next(None, offer, Moment::default()))
     }
-}
-
-/// Whether a device that the host no longer has is listed.
-fn has_removed_devices(set: &DeviceSet) -> bool {
-    let removed = Health::Unhealthy(UnhealthyReason::Removed);
-    set.entries().any(|entry| entry.health == removed)
 }
 
 /// The number of healthy devices.

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{Config, ConfigError, Environment, Flags};
-use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
+use daemon::answering_daemons::{Answers, NodeState};
 use daemon::cordon_file;
 use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
-use device_plugin::status::query_all;
+use device_plugin::status::{StatusError, query_all};
 use device_plugin::{DevicePlugin, Transport};
-use devices::{Adapter, CORDON_ANNOTATION, Catalog, HostSnapshot};
+use devices::{
+    Adapter, Attribute, Attributes, CORDON_ANNOTATION, Catalog, DriverModel, HostSnapshot,
+};
 use feature_discovery::Settings;
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use serde_json::{Value, json};
@@ -61,9 +63,15 @@ impl Environment for OneFile {
     }
 }
 
-pub(crate) fn configuration(number: usize) -> Result<Config, ConfigError> {
-    let flags = Flags { config: Some("config.yaml".into()), ..Flags::default() };
-    config::load(&flags, &OneFile(CONFIGURATIONS[number]))
+/// The configuration of a plugin for these driver models, of two plugins or of the only one.
+pub(crate) fn configuration(number: usize, models: &[DriverModel]) -> Result<Config, ConfigError> {
+    let config = Some("config.yaml".into());
+    let flags = Flags { config, driver_models: models.to_vec(), ..Flags::default() };
+    let mut config = config::load(&flags, &OneFile(CONFIGURATIONS[number]))?;
+    // As the variable DIRECTX_OTHER_DRIVER_MODELS says in the manifests with two DaemonSets.
+    let others = [DriverModel::Wddm, DriverModel::Mcdm].into_iter();
+    config.other_driver_models = others.filter(|model| !models.contains(model)).collect();
+    Ok(config)
 }
 
 /// A node, and what an administrator knows of it.
@@ -76,16 +84,25 @@ pub(crate) struct Node {
     /// The device plugin directory for the file with cordoned devices.
     files: TempDir,
     states: watch::Sender<NodeState>,
-    pub(crate) plugin: Option<Plugin>,
-    pub(crate) hangs: bool,
+    /// One plugin for both driver models, or one for each.
+    pub(crate) plugins: Vec<PluginOfNode>,
     pub(crate) discovery: Option<JoinHandle<()>>,
     /// Each adapter, and whether the host has it.
     all: Vec<(Adapter, bool)>,
+    /// The attributes of each adapter in its first mode.
+    attributes: Vec<Attributes>,
     /// The number of the newest valid configuration.
     pub(crate) configuration: usize,
     pub(crate) cordoned: Vec<usize>,
     pods: VecDeque<String>,
     started_pods: usize,
+}
+
+/// A plugin of the node, whether it runs or not.
+pub(crate) struct PluginOfNode {
+    pub(crate) models: Vec<DriverModel>,
+    pub(crate) running: Option<Plugin>,
+    pub(crate) hangs: bool,
 }
 
 /// A plugin that runs.
@@ -105,13 +122,18 @@ impl Drop for Plugin {
 
 impl Node {
     /// A node whose programs run, with the devices of a made-up host.
-    pub(crate) async fn start() -> Node {
+    pub(crate) async fn start(has_two_plugins: bool) -> Node {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
         let host = config::inventory::read(&folder.join("made-up-npu-beside-gpu.yaml")).unwrap();
         let sockets = InMemory::new();
         let kubelet =
             KubeletDouble::start(sockets.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
         let taint = json!({"key": TAINT, "effect": "NoSchedule"});
+        let models = if has_two_plugins {
+            vec![vec![DriverModel::Wddm], vec![DriverModel::Mcdm]]
+        } else {
+            vec![vec![DriverModel::Wddm, DriverModel::Mcdm]]
+        };
         let mut node = Node {
             sockets,
             kubelet,
@@ -120,9 +142,12 @@ impl Node {
             is_server_running: true,
             files: tempfile::tempdir().unwrap(),
             states: watch::Sender::new(NodeState::NotServed),
-            plugin: None,
-            hangs: false,
+            plugins: models
+                .into_iter()
+                .map(|models| PluginOfNode { models, running: None, hangs: false })
+                .collect(),
             discovery: None,
+            attributes: host.adapters.iter().map(|adapter| adapter.attributes).collect(),
             all: host.adapters.into_iter().map(|adapter| (adapter, true)).collect(),
             configuration: 0,
             cordoned: Vec::new(),
@@ -157,6 +182,15 @@ impl Node {
                 self.all[adapter].1 = is_present;
                 self.read_host();
             }
+            Step::Mode(number, is_mcdm) => {
+                let attributes = if is_mcdm {
+                    [Attribute::D3d12CoreCompute].into_iter().collect()
+                } else {
+                    self.attributes[number]
+                };
+                self.all[number].0.attributes = attributes;
+                self.read_host();
+            }
             Step::Problem(adapter, code) => {
                 if let Some(pnp) = &mut self.all[adapter].0.pnp {
                     pnp.problem_code = code;
@@ -164,12 +198,14 @@ impl Node {
                 self.read_host();
             }
             Step::Configure(number) => {
-                let configuration = configuration(number);
-                if configuration.is_ok() {
-                    self.configuration = number;
-                }
-                if let Some(plugin) = &self.plugin {
-                    plugin.host.configure(configuration.map_err(Into::into));
+                for plugin in &self.plugins {
+                    let configuration = configuration(number, &plugin.models);
+                    if configuration.is_ok() {
+                        self.configuration = number;
+                    }
+                    if let Some(running) = &plugin.running {
+                        running.host.configure(configuration.map_err(Into::into));
+                    }
                 }
             }
             Step::Cordon(adapters) => {
@@ -185,9 +221,9 @@ impl Node {
                     self.kubelet.terminate_pod(&pod);
                 }
             }
-            Step::Plugin(false) => self.plugin = None,
-            Step::Plugin(true) => self.start_plugin().await,
-            Step::Hang(hangs) => self.hangs = hangs,
+            Step::Plugin(number, false) => self.plugins[number].running = None,
+            Step::Plugin(number, true) => self.start_plugin(number).await,
+            Step::Hang(number, hangs) => self.plugins[number].hangs = hangs,
             Step::Discovery(false) => self.discovery.take().into_iter().for_each(|d| d.abort()),
             Step::Discovery(true) => self.start_discovery(),
             Step::Kubelet(false) => {
@@ -209,28 +245,36 @@ impl Node {
             }),
             Step::Wait(seconds) => self.pass(Duration::from_secs(seconds)).await,
             Step::RepairEverything => {
-                self.hangs = false;
                 self.kubelet.start_again().unwrap();
                 self.is_kubelet_running = true;
                 self.server.run(true);
                 self.is_server_running = true;
-                self.start_plugin().await;
+                for number in 0..self.plugins.len() {
+                    self.plugins[number].hangs = false;
+                    self.start_plugin(number).await;
+                }
                 self.start_discovery();
             }
         }
     }
 
     fn read_host(&self) {
-        if let Some(plugin) = &self.plugin {
+        for plugin in self.running() {
             plugin.host.read(self.snapshot());
         }
     }
 
-    async fn start_plugin(&mut self) {
-        if self.plugin.is_some() {
+    /// The plugins that run.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Plugin> {
+        self.plugins.iter().filter_map(|plugin| plugin.running.as_ref())
+    }
+
+    async fn start_plugin(&mut self, number: usize) {
+        if self.plugins[number].running.is_some() {
             return;
         }
-        let configuration = configuration(self.configuration).unwrap();
+        let configuration = configuration(self.configuration, &self.plugins[number].models);
+        let configuration = configuration.unwrap();
         let catalog = Catalog::new(configuration.policy.clone());
         let cordoned = cordon_file::devices_in(self.cordon_file());
         let (host, sources) = TestHost::new(configuration, cordoned);
@@ -246,7 +290,7 @@ impl Node {
             }),
             tokio::spawn(async move { plugin.run().await.unwrap() }),
         ];
-        self.plugin = Some(Plugin { tasks, host, devices: discovery });
+        self.plugins[number].running = Some(Plugin { tasks, host, devices: discovery });
     }
 
     fn start_discovery(&mut self) {
@@ -302,7 +346,7 @@ impl Node {
                     is_changed
                 }
             });
-            if let Some(plugin) = &self.plugin {
+            for plugin in self.running() {
                 plugin.host.cordon(cordon_file::devices_in(self.cordon_file()));
             }
             self.report_node_status();
@@ -329,14 +373,18 @@ impl Node {
         let directory = Path::new(DIRECTORY);
         let mut sockets = self.sockets.list(directory).unwrap();
         sockets.retain(|socket| !socket.ends_with(device_plugin::KUBELET_SOCKET));
-        if self.hangs && self.plugin.is_some() {
-            return NodeState::NotReported(SilentDaemon {
-                name: "the plugin".to_owned(),
-                reason: SilenceReason::Busy,
-            });
-        }
         let answers = query_all(&self.sockets, &sockets).await;
-        Answers::of(sockets.into_iter().zip(answers)).node_state()
+        let answers = sockets.into_iter().zip(answers).map(|(socket, answer)| {
+            let name = socket.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let is_of = |model: &DriverModel| name.starts_with(model.socket_prefix());
+            let is_only = self.plugins.len() == 1;
+            let hangs = |plugin: &PluginOfNode| {
+                plugin.hangs && (is_only || plugin.models.iter().any(is_of))
+            };
+            let is_busy = answer.is_ok() && self.plugins.iter().any(hangs);
+            (socket, if is_busy { Err(StatusError::Busy) } else { answer })
+        });
+        Answers::of(answers).node_state()
     }
 
     /// The kubelet writes what can be allocated into the node object.

@@ -9,6 +9,8 @@ use crate::node::{CONFIGURATIONS, Node};
 pub(crate) enum Step {
     /// The host has this adapter, or no longer.
     Plug(usize, bool),
+    /// The device of this adapter is in MCDM mode, or in WDDM mode.
+    Mode(usize, bool),
     /// Windows reports this problem code for the device of this adapter.
     Problem(usize, u32),
     /// This is the configuration.
@@ -19,10 +21,10 @@ pub(crate) enum Step {
     StartPod(usize),
     /// The pod that runs longest ends.
     EndPod,
-    /// The plugin is killed or started.
-    Plugin(bool),
-    /// The plugin hangs, or goes on.
-    Hang(bool),
+    /// This plugin is killed or started.
+    Plugin(usize, bool),
+    /// This plugin hangs, or goes on.
+    Hang(usize, bool),
     /// Feature discovery is killed or started.
     Discovery(bool),
     /// The kubelet is killed or started.
@@ -40,21 +42,33 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) fn random(rng: &mut Rng, node: &Node) -> Step {
         let adapters = node.adapters();
-        match rng.u32(..24) {
+        let plugin = rng.usize(..node.plugins.len());
+        match rng.u32(..26) {
             0..=3 => Step::Plug(rng.usize(..adapters), rng.u32(..3) > 0),
             4..=5 => Step::Problem(rng.usize(..adapters), if rng.bool() { 43 } else { 0 }),
-            6..=8 => Step::Configure(rng.usize(..CONFIGURATIONS.len())),
+            6..=8 => Step::Configure(configuration(rng, node)),
             9..=10 => Step::Cordon((0..adapters).filter(|_| rng.u32(..3) == 0).collect()),
             11..=12 => Step::StartPod(rng.usize(..8)),
             13 => Step::EndPod,
-            14..=15 => Step::Plugin(rng.u32(..3) > 0),
-            16 => Step::Hang(rng.bool()),
+            14..=15 => Step::Plugin(plugin, rng.u32(..3) > 0),
+            16 => Step::Hang(plugin, rng.bool()),
             17 => Step::Discovery(rng.u32(..3) > 0),
             18..=19 => Step::Kubelet(rng.u32(..3) > 0),
             20 => Step::ApiServer(rng.u32(..3) > 0),
             21 => Step::Spoil,
             22 => Step::Wait(rng.u64(..600)),
+            23..=24 => Step::Mode(rng.usize(..adapters), rng.bool()),
             _ => Step::RepairEverything,
         }
     }
+}
+
+/// The number of a configuration. Two plugins get none with rules: a rule for both driver models is
+/// served by the plugin that comes first, and the other one waits.
+fn configuration(rng: &mut Rng, node: &Node) -> usize {
+    let has_rules = |number: &usize| CONFIGURATIONS[*number].contains("resources:");
+    let numbers = 0..CONFIGURATIONS.len();
+    let allowed: Vec<usize> =
+        numbers.filter(|number| node.plugins.len() == 1 || !has_rules(number)).collect();
+    allowed[rng.usize(..allowed.len())]
 }
