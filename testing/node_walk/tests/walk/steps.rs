@@ -43,7 +43,7 @@ impl Step {
     pub(crate) fn random(rng: &mut Rng, node: &Node) -> Step {
         let adapters = node.adapters();
         let plugin = rng.usize(..node.plugins.len());
-        match rng.u32(..26) {
+        match rng.u32(..29) {
             0..=3 => Step::Plug(rng.usize(..adapters), rng.u32(..3) > 0),
             4..=5 => Step::Problem(rng.usize(..adapters), if rng.bool() { 43 } else { 0 }),
             6..=8 => Step::Configure(configuration(rng, node)),
@@ -57,7 +57,7 @@ impl Step {
             20 => Step::ApiServer(rng.u32(..3) > 0),
             21 => Step::Spoil,
             22 => Step::Wait(rng.u64(..600)),
-            23..=24 => Step::Mode(rng.usize(..adapters), rng.bool()),
+            23..=27 => Step::Mode(rng.usize(..adapters), rng.bool()),
             _ => Step::RepairEverything,
         }
     }
