@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::image::{self, LINUX, NO_REGISTRY, Source};
+use crate::manifests;
 use crate::prerequisites;
 use crate::process::{download, run, stdout};
 use crate::workspace;
@@ -52,6 +53,7 @@ fn download_older(kubelet: [&str; 2]) -> Result<()> {
 
 /// The manifests and the Helm chart.
 pub(crate) fn manifests() -> Result<()> {
+    manifests::check()?;
     build_programs()?;
     let mut tests = test();
     tests

@@ -6,6 +6,7 @@ mod bench;
 mod documentation;
 mod image;
 mod kubernetes_suites;
+mod manifests;
 mod nightly;
 mod prerequisites;
 mod process;
@@ -33,8 +34,8 @@ enum Command {
     /// Run a step of the tests in this process
     #[command(hide = true)]
     Step { name: String },
-    /// Update the snapshots and the generated parts of the documentation
-    Update(PassedOn),
+    /// Update the snapshots and the generated parts of the documentation, or the manifests
+    Update(update::Options),
     /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
     /// Build the libraries that directx-visible puts into programs
@@ -64,7 +65,7 @@ fn perform(command: Command) -> Result<ExitCode> {
         Command::Setup(options) => test_run::set_up_only(&options)?,
         Command::Test(options) => return test_run::command(&options),
         Command::Step { name } => test_run::step(&name)?,
-        Command::Update(PassedOn { arguments }) => update::command(&arguments)?,
+        Command::Update(options) => update::command(&options)?,
         Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {

@@ -16,9 +16,13 @@ import (
 
 const (
 	// accountName is the service account of the manifest.
-	accountName = "directx-feature-discovery"
+	accountName = "directx-device-plugin-discovery"
 	// systemNamespace is the one of the manifest.
 	systemNamespace = "kube-system"
+	// roleName is the ClusterRole of the manifest.
+	roleName = accountName + "." + systemNamespace
+	// writer is the name under which the program changes nodes and reports Events.
+	writer = "directx-feature-discovery"
 	// accountFolder is where a container finds its account, below a root.
 	accountFolder = "var/run/secrets/kubernetes.io/serviceaccount"
 )

@@ -76,7 +76,11 @@ func (n *node) deploy(daemonSet appsv1.DaemonSet, configMaps map[string]v1.Confi
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Volumes {
 			if volume.Name == mount.Name && volume.ConfigMap != nil {
-				n.writeFiles(filepath.Join(root, mount.MountPath), configMaps[volume.ConfigMap.Name].Data)
+				files := configMaps[volume.ConfigMap.Name].Data
+				if items := volume.ConfigMap.Items; len(items) > 0 {
+					files = map[string]string{items[0].Path: files[items[0].Key]}
+				}
+				n.writeFiles(filepath.Join(root, mount.MountPath), files)
 			}
 		}
 	}

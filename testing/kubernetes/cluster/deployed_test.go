@@ -22,7 +22,6 @@ var pluginManifests = map[string]advertised{
 	"default-daemonsets.yml":     {map[v1.ResourceName]int64{display: 2, compute: 1}, exclusive("3")},
 	"multitenancy-inline.yml":    {map[v1.ResourceName]int64{display: 8, compute: 4}, shared("3", "4")},
 	"multitenancy-configmap.yml": {map[v1.ResourceName]int64{display: 8, compute: 4}, shared("3", "4")},
-	"nvidia-gpu.yml":             {map[v1.ResourceName]int64{"nvidia.com/gpu": 2, display: 0, compute: 1}, exclusive("3")},
 	"ack.yml":                    {map[v1.ResourceName]int64{"windows.alibabacloud.com/directx": 512}, shared("2", "256")},
 	"aks.yml":                    {map[v1.ResourceName]int64{"microsoft.com/directx": 2}, exclusive("2")},
 }

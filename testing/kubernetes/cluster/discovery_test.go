@@ -187,8 +187,8 @@ func (n *node) uninstall() {
 			n.t.Fatalf("%s: %v", text, err)
 		}
 	}
-	request("(?s)```yaml(.*?)```.*apply --server-side --field-manager "+accountName+" --filename node.yaml",
-		types.ApplyPatchType, metav1.PatchOptions{FieldManager: accountName})
+	request("(?s)```yaml(.*?)```.*apply --server-side --field-manager "+writer+" --filename node.yaml",
+		types.ApplyPatchType, metav1.PatchOptions{FieldManager: writer})
 	request("(?m)patch node NODE --subresource status --patch '(.*)'$", types.StrategicMergePatchType, metav1.PatchOptions{}, "status")
 }
 

@@ -107,7 +107,7 @@ func (n *node) events() string {
 	}
 	reasons := []string{}
 	for _, event := range events.Items {
-		if event.Regarding.Name == n.name && event.ReportingController == accountName {
+		if event.Regarding.Name == n.name && event.ReportingController == writer {
 			reasons = append(reasons, event.Reason)
 		}
 	}

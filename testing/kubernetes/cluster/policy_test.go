@@ -64,7 +64,7 @@ func TestPolicyFollowsTheAccountOfAKustomization(t *testing.T) {
 	eventually(t, "the refusal of a change of another node", true, func() bool { return strings.Contains(labelError(client, n), refusal) })
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Namespace: metav1.NamespaceDefault}, EventTime: metav1.NowMicro(), Reason: "Test", Action: "Test",
-		Type: v1.EventTypeNormal, ReportingController: accountName, ReportingInstance: n.name, Regarding: v1.ObjectReference{Kind: "Node", Name: n.name},
+		Type: v1.EventTypeNormal, ReportingController: writer, ReportingInstance: n.name, Regarding: v1.ObjectReference{Kind: "Node", Name: n.name},
 	}
 	if _, err := client.EventsV1().Events(metav1.NamespaceDefault).Create(ctx, event, metav1.CreateOptions{}); err != nil {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestProgramWarnsOfAnAccountWithoutPolicy(t *testing.T) {
 	const name = "unrestricted"
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: systemNamespace}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{subject},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}}
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName}}
 	if _, err := api.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,7 @@ func labeledNode(t *testing.T, name string) *node {
 			`{"type": "` + string(readyCondition) + `", "status": "True", "reason": "DevicesReady"}]}`,
 	} {
 		text := []byte(`{"apiVersion": "v1", "kind": "Node", ` + fields + `}`)
-		if _, err := api.CoreV1().Nodes().Patch(ctx, name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: accountName}, subresources(subresource)...); err != nil {
+		if _, err := api.CoreV1().Nodes().Patch(ctx, name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: writer}, subresources(subresource)...); err != nil {
 			t.Fatal(err)
 		}
 	}

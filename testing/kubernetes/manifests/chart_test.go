@@ -20,6 +20,9 @@ import (
 
 const chart = "deploy/charts/directx-device-plugin"
 
+// examples is the folder of values for users.
+const examples = chart + "/examples/"
+
 // The release of every test.
 const (
 	release          = "gpus"
@@ -90,11 +93,33 @@ func mustRender(t *testing.T, values string) objects {
 	return found
 }
 
-// TestChart renders the chart with every variant of the values.
+// variantObjects returns the objects of a file of deploy, or of the chart with these values.
+func variantObjects(t *testing.T, file, values string) objects {
+	t.Helper()
+	if file == "" {
+		return mustRender(t, values)
+	}
+	found, err := admit(read(t, "deploy/"+file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestChart judges every variant of the chart.
 func TestChart(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository, "deploy/*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if !slices.ContainsFunc(variants, func(v variant) bool { return v.file == filepath.Base(path) }) {
+			t.Errorf("no variant is %s", path)
+		}
+	}
 	for _, variant := range variants {
 		t.Run(variant.name, func(t *testing.T) {
-			found := mustRender(t, variant.values)
+			found := variantObjects(t, variant.file, variant.values)
 			if len(found.daemonSets) == 0 {
 				t.Fatal("the chart has no DaemonSet")
 			}
@@ -426,4 +451,13 @@ func mustEqual(t *testing.T, what, got, expected string) {
 	if got != expected {
 		t.Errorf("%s: got %q, expected %q", what, got, expected)
 	}
+}
+
+// TestExampleOfNVIDIA renders the values that advertise nvidia.com/gpu.
+func TestExampleOfNVIDIA(t *testing.T) {
+	found := mustRender(t, read(t, examples+"nvidia-gpu.yaml"))
+	c := newContainer(t, found.daemonSets[0], found.configMaps)
+	c.mustAdvertise(twoT4, map[string]int64{"nvidia.com/gpu": 2, display: 0, compute: 0})
+	c.mustAdvertise(twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0})
+	c.mustAdvertise(npu, map[string]int64{"nvidia.com/gpu": 1, display: 0, compute: 1})
 }

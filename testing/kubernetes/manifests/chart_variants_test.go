@@ -22,17 +22,75 @@ type advertisement struct {
 	resources            map[string]int64
 }
 
-// variants are values of the chart.
-var variants = []struct {
+// variant is values of the chart, or a file of deploy, and what they render.
+type variant struct {
 	name, values string
-	advertised   []advertisement
+	// file is a file of deploy, which has its own values.
+	file       string
+	advertised []advertisement
 	// check looks at the objects.
 	check func(t *testing.T, found objects)
 	// relaxed variants change on purpose what mustBeSafe demands.
 	relaxed bool
 	// others are ConfigMaps that the chart does not contain.
 	others []*corev1.ConfigMap
-}{
+}
+
+// variants are those that the tests judge.
+var variants = []variant{
+	{
+		name: "directx-device-plugin.yml", file: "directx-device-plugin.yml",
+		advertised: []advertisement{
+			{"directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
+			{"directx-device-plugin", none, map[string]int64{display: 0, compute: 0}},
+		},
+	},
+	{
+		name: "default-daemonsets.yml", file: "default-daemonsets.yml",
+		advertised: []advertisement{
+			{"device-plugin-wddm", twoT4, map[string]int64{display: 2}},
+			{"device-plugin-mcdm", npu, map[string]int64{compute: 1}},
+		},
+		check: mustHaveEarlierSelectors,
+	},
+	{
+		name: "multitenancy-inline.yml", file: "multitenancy-inline.yml",
+		advertised: []advertisement{
+			{"device-plugin-wddm", twoT4, map[string]int64{display: 8}},
+			{"device-plugin-mcdm", npu, map[string]int64{compute: 4}},
+		},
+		check: mustHaveEarlierSelectors,
+	},
+	{
+		name: "multitenancy-configmap.yml", file: "multitenancy-configmap.yml",
+		advertised: []advertisement{
+			{"device-plugin-wddm", twoT4, map[string]int64{display: 8}},
+			{"device-plugin-mcdm", npu, map[string]int64{compute: 4}},
+		},
+		check: mustHaveEarlierSelectors,
+	},
+	{
+		name: "aks.yml", file: "aks.yml",
+		advertised: []advertisement{
+			{"device-plugin-legacy", twoT4, map[string]int64{"microsoft.com/directx": 2}},
+			{"device-plugin-legacy", twoVendors, map[string]int64{"microsoft.com/directx": 1}},
+		},
+		check: mustHaveEarlierSelectors,
+	},
+	{
+		name: "ack.yml", file: "ack.yml",
+		advertised: []advertisement{
+			{"device-plugin-legacy", twoT4, map[string]int64{"windows.alibabacloud.com/directx": 512}},
+		},
+		check: mustHaveEarlierSelectors,
+	},
+	{name: "feature-discovery.yml", file: "feature-discovery.yml"},
+	{
+		name: "linux.yml", file: "linux.yml",
+		advertised: []advertisement{
+			{"directx-device-plugin-linux", own, map[string]int64{display: 2, compute: 0}},
+		},
+	},
 	{
 		name: "defaults",
 		advertised: []advertisement{
@@ -403,6 +461,30 @@ visibility: {enabled: true}
 		},
 	},
 	{
+		name:   "a ConfigMap with another name",
+		values: "config: {name: shared-gpus, map: {a: 'multitenancy: 3'}}",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 6, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) { mustEqual(t, "ConfigMap", found.configMaps[0].Name, "shared-gpus") },
+	},
+	{
+		name: "the selector of an earlier DaemonSet",
+		values: "selectorLabels: {app: earlier}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}\n" +
+			"pools: [{name: a, nodeSelector: {pool: a}}, {name: b, nodeSelector: {pool: b}}]",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets {
+				_, isEarlier := daemonSet.Spec.Selector.MatchLabels["app"]
+				mustEqual(t, daemonSet.Name, strconv.FormatBool(isEarlier), strconv.FormatBool(isPlugin(daemonSet) && !isLinux(daemonSet)))
+				for _, other := range found.daemonSets {
+					if other != daemonSet && matches(daemonSet.Spec.Selector.MatchLabels, other.Spec.Template.Labels) {
+						t.Errorf("the DaemonSet %s selects the pods of %s", daemonSet.Name, other.Name)
+					}
+				}
+			}
+		},
+	},
+	{
 		name: "pools",
 		values: `
 nodeSelector: {region: west}
@@ -534,6 +616,16 @@ config: {map: {a: "multitenancy: 2"}}
 			mustEqual(t, "name label", daemonSet.Spec.Template.Labels["app.kubernetes.io/name"], "directx-device-plugin")
 		},
 	},
+}
+
+// mustHaveEarlierSelectors fails unless a DaemonSet selects its pods as the one of the same name of an earlier plugin, which the
+// manifest is applied to: the API server accepts no other selector.
+func mustHaveEarlierSelectors(t *testing.T, found objects) {
+	t.Helper()
+	for _, daemonSet := range found.daemonSets {
+		mustEqual(t, "selector", fmt.Sprint(daemonSet.Spec.Selector.MatchLabels), "map[app:"+daemonSet.Name+"]")
+		mustEqual(t, "container", daemonSet.Spec.Template.Spec.Containers[0].Name, daemonSet.Name)
+	}
 }
 
 // mustHaveOnlyAnnotationsOfUsers fails if Prometheus also finds pods by annotations of the chart.

@@ -24,6 +24,9 @@ func TestOldestHelm(t *testing.T) {
 		t.Errorf("the README of the chart does not contain %q", sentence)
 	}
 	for _, variant := range variants {
+		if variant.file != "" {
+			continue
+		}
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
 			arguments := append(template(t, variant.values), "--kube-version=1.37.0")

@@ -159,38 +159,34 @@ func words(container corev1.Container) []string {
 	return all
 }
 
-// TestUnsafePodsAreFound shows that faults finds what it looks for.
-func TestUnsafePodsAreFound(t *testing.T) {
+// TestJudges shows that each judge of a manifest finds something: the API server's code, the rules for pods, and the program.
+func TestJudges(t *testing.T) {
 	valid := read(t, "deploy/multitenancy-configmap.yml")
 	for _, change := range []struct{ from, to, fault string }{
-		{"kubernetes.io/os: windows", "kubernetes.io/os: linux", "may run on Linux and on Windows"},
-		{"kubernetes.io/arch: amd64", "node.kubernetes.io/windows-build: 10.0.20348", "only on one Windows build"},
+		{"hostNetwork: true", "hostnetwork: true", `unknown field "spec.template.spec.hostnetwork"`},
+		{"periodSeconds: 15", "periodSeconds: often", "cannot unmarshal string"},
+		{"hostNetwork: true", "hostNetwork: false", "hostNetwork must be true if pod contains any hostProcess containers"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "token"},
-		{"automountServiceAccountToken: false", "serviceAccountName: admin", "service account"},
-		{"priorityClassName: system-node-critical", "priorityClassName: other", "evicted"},
-		{`"NT AUTHORITY\\SYSTEM"`, `"NT AUTHORITY\\LocalService"`, "SYSTEM"},
-		{"        configMap:\n          name: device-plugin-config", "        hostPath:\n          path: /var", "not a ConfigMap"},
-		{"            memory: 256Mi", "            example.com/x: 1", "resources.limits"},
-		{"serve, --driver", "'serve&echo', --driver", "cmd does not pass on"},
-		{"status, --live, ", "status, ", "restarts a plugin that waits"},
-		{"metadata.uid", "metadata.name", "another plugin on the node"},
-		{"      maxSurge: 0", "      maxSurge: 1", "two plugins"},
+		{"- --live", "- --verbose", "restarts a plugin that waits"},
+		{"- serve", "- serve&echo", "cmd does not pass on"},
+		{"multitenancy: 4", "multitenacy: 4", "did you mean `multitenancy`?"},
+		{"- '--config=", "- '--listen=", "the program does not use"},
 	} {
-		t.Run(change.fault, func(t *testing.T) {
-			changed := strings.Replace(valid, change.from, change.to, 1)
-			if change.fault == "two plugins" {
-				changed = strings.Replace(changed, "maxUnavailable: 1", "maxUnavailable: 0", 1)
+		found, err := admit(strings.Replace(valid, change.from, change.to, 1))
+		messages := []string{fmt.Sprint(err)}
+		if err == nil {
+			messages = append(messages, faults(found.daemonSets[0])...)
+		}
+		if err == nil && !strings.Contains(change.to, "serve") {
+			c := newContainer(t, found.daemonSets[0], found.configMaps)
+			_, err := c.run(append([]string{"simulate", "--inventory", inventoryPath(twoT4)}, c.configuration()...)...)
+			messages = append(messages, fmt.Sprint(err))
+			if err == nil && len(c.unusedConfiguration()) > 0 {
+				messages = append(messages, "the program does not use a file")
 			}
-			found, err := admit(changed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text := strings.Join(faults(found.daemonSets[0]), "\n"); !strings.Contains(text, change.fault) {
-				t.Errorf("found %q, expected %q", text, change.fault)
-			}
-			if len(faults(found.daemonSets[1])) != 0 {
-				t.Errorf("found faults of the unchanged DaemonSet: %v", faults(found.daemonSets[1]))
-			}
-		})
+		}
+		if text := strings.Join(messages, "\n"); !strings.Contains(text, change.fault) {
+			t.Errorf("with %s, found %q, expected %q", change.to, text, change.fault)
+		}
 	}
 }

@@ -61,13 +61,9 @@ func TestPolicyFollowsTheAccount(t *testing.T) {
 
 // TestPolicyRestrictsNoOther checks that the policy is not for accounts of other programs.
 func TestPolicyRestrictsNoOther(t *testing.T) {
-	manifest, err := admit(read(t, "deploy/feature-discovery.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	const chart = "featureDiscovery: {enabled: true}\n"
 	for name, found := range map[string]objects{
-		"manifest": manifest, "chart": mustRender(t, chart),
+		"manifest": variantObjects(t, "feature-discovery.yml", ""), "chart": mustRender(t, chart),
 		"fullnameOverride":    mustRender(t, chart+"fullnameOverride: gpu"),
 		"serviceAccount.name": mustRender(t, chart+"serviceAccount: {name: gpu}"),
 		"dot":                 mustRender(t, chart+"serviceAccount: {name: gpu.labels}"),

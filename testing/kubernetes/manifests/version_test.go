@@ -25,34 +25,6 @@ func version(t *testing.T) string {
 	return found[1]
 }
 
-func TestManifestsUseTheImageOfThisVersion(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(repository, "deploy/*.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 0
-	for _, file := range files {
-		expected := image + ":" + version(t)
-		switch filepath.Base(file) {
-		case "directx-visible.yml":
-			expected = visibleImage + ":" + version(t)
-		case "linux.yml":
-			expected = linuxImage + ":" + version(t)
-		}
-		for line := range strings.Lines(read(t, filepath.Join("deploy", filepath.Base(file)))) {
-			if _, found, ok := strings.Cut(line, "image: "); ok {
-				count++
-				if found = strings.TrimSpace(found); found != expected {
-					t.Errorf("%s: %s, expected %s", file, found, expected)
-				}
-			}
-		}
-	}
-	if count == 0 {
-		t.Error("the manifests name no image")
-	}
-}
-
 func TestChartHasTheVersionOfTheProgram(t *testing.T) {
 	for path, line := range map[string]string{
 		"Chart.yaml":  fmt.Sprintf("\nversion: %[1]s\nappVersion: \"%[1]s\"\n", version(t)),

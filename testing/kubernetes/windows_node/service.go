@@ -119,7 +119,7 @@ func (n *node) describeNode(ctx context.Context) ([]string, error) {
 	return nil, err
 }
 
-// visible is a pod like that of deploy/directx-visible.yml, with another folder.
+// visible is a pod like that of the chart, with another folder.
 const visiblePodName = "directx-visible"
 
 func (n *node) visiblePod(image string) map[string]any {

@@ -71,15 +71,27 @@ directx-device-plugin/pool: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
+{{/* The selector of the plugin's DaemonSet, with the labels of the values in place of those of the chart. */}}
+{{- define "directx-device-plugin.pluginSelector" -}}
+{{- $labels := include "directx-device-plugin.selectorLabels" . | fromYaml -}}
+{{- with and (not .component) .root.Values.selectorLabels -}}
+{{- $labels = merge (pick $labels "directx-device-plugin/pool") . -}}
+{{- end -}}
+{{- toYaml $labels -}}
+{{- end -}}
+
 {{/* The labels of an object, with `labels` of the values for its kind. Those of the chart take precedence over those of the values. */}}
 {{- define "directx-device-plugin.labels" -}}
 {{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
-{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/version" .root.Chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service -}}
-{{- merge $own (include "directx-device-plugin.selectorLabels" . | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
+{{- $own := dict "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- if not .root.Values.manifest -}}
+{{- $own = merge $own (dict "helm.sh/chart" $chart "app.kubernetes.io/managed-by" .root.Release.Service) -}}
+{{- end -}}
+{{- merge $own (include "directx-device-plugin.selectorLabels" . | fromYaml) (include "directx-device-plugin.pluginSelector" . | fromYaml) (.labels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.podLabels" -}}
-{{- merge (include "directx-device-plugin.selectorLabels" . | fromYaml) (.root.Values.podLabels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
+{{- merge (include "directx-device-plugin.selectorLabels" . | fromYaml) (include "directx-device-plugin.pluginSelector" . | fromYaml) (.root.Values.podLabels | default dict) (.root.Values.commonLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* The service account of the feature discovery. */}}
@@ -202,9 +214,6 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- $map := include "directx-device-plugin.configMap" .root | fromYaml -}}
 {{- $name := default $config.default .pool.config -}}
 {{- $known := keys $map | sortAlpha -}}
-{{- if and $config.name $config.map -}}
-{{- fail "config.name and config.map cannot be combined: set config.name for an existing ConfigMap, or config.map for one of this chart" -}}
-{{- end -}}
 {{- if and (not $name) (eq (len $known) 1) -}}
 {{- $name = first $known -}}
 {{- end -}}
@@ -212,7 +221,7 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- $own := ternary "" (ternary "linux.config or " "its config or " (eq .where "linux.config")) (eq .where "config.default") -}}
 {{- fail (printf "%s selects no configuration: set %sconfig.default%s" .where $own (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
-{{- if and $name (not $config.name) (not (hasKey $map $name)) -}}
+{{- if and $name (or $known (not $config.name)) (not (hasKey $map $name)) -}}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- $name -}}
