@@ -59,7 +59,8 @@ fn rendered() -> Result<Vec<(PathBuf, String)>> {
 /// The releases whose values are in `folder`, after the comment of the first one.
 fn manifest(helm: &Path, folder: &Path) -> Result<String> {
     let name = folder.file_name().and_then(OsStr::to_str).context("a name that is no text")?;
-    let mut text = format!("# Rendered from deploy/values/{name} by `cargo xtask update --manifests`.\n");
+    let mut text =
+        format!("# Rendered from deploy/values/{name} by `cargo xtask update --manifests`.\n");
     for (index, values) in sorted(folder)?.iter().enumerate() {
         if index == 0 {
             let values = fs::read_to_string(values)?;
@@ -86,7 +87,8 @@ fn manifest(helm: &Path, folder: &Path) -> Result<String> {
 }
 
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)

