@@ -66,7 +66,7 @@ fn manifest(helm: &Path, folder: &Path) -> Result<String> {
             let values = fs::read_to_string(values)?;
             text += "#\n";
             for line in values.lines().take_while(|line| line.starts_with('#')) {
-                text += &format!("{line}\n");
+                text.extend([line, "\n"]);
             }
         }
         let release = values.file_stem().context("values without a name")?;
