@@ -16,12 +16,13 @@ import (
 // display is the resource of GPUs.
 const display = "directx.microsoft.com/display"
 
-// withoutLauncher makes the plugin mount files on every version of Windows, and withLauncher also
-// directx-visible, which only Windows and no image of the plugin has. without32Bit is for images
-// without C:\Windows\SysWOW64, such as nanoserver: a mount into it may keep a container from
-// starting.
+// withoutLauncher mounts the files of the driver as by default: Windows Server 2025 refuses containers
+// with some of them (fixtures/README.md). The made-up host has an older build, on which they are
+// mounted. withLauncher also mounts directx-visible, which only Windows and no image of the plugin has.
+// without32Bit is for images without C:\Windows\SysWOW64, such as nanoserver: a mount into it may keep a
+// container from starting.
 const (
-	withoutLauncher = "runtimeMounts: always\n"
+	withoutLauncher = "runtimeMounts: auto\n"
 	withLauncher    = withoutLauncher + "visibility: required\n"
 	without32Bit    = "runtimeFilesWow64: false\n"
 )
