@@ -106,6 +106,7 @@ fn adapter(n: usize, first: FirstGpu) -> Adapter {
         driver_description: "AMD Radeon Pro V620".to_owned(),
         driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),
         dedicated_memory_mib: Some(30_720),
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(

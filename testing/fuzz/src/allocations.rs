@@ -187,6 +187,7 @@ fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
         driver_description: text(u)?,
         driver_version: None,
         dedicated_memory_mib: u.arbitrary()?,
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: if u.ratio(9, 10)? { Some(pnp(u)?) } else { None },
         driver_store: if u.ratio(9, 10)? { Some(store(u)?) } else { None },

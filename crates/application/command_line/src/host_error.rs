@@ -23,6 +23,9 @@ pub enum HostError {
     /// This host does not run Windows.
     #[error("this host runs {}, which has no DirectX adapters", std::env::consts::OS)]
     NotWindows,
+    /// A demonstration was asked for on Windows.
+    #[error("`--demonstration` is for Linux nodes, and this host runs Windows")]
+    DemonstrationOnWindows,
     /// This Windows lacks what lists adapters.
     #[error(transparent)]
     Unsupported(SourceError),
@@ -54,6 +57,9 @@ impl HostError {
         match self {
             HostError::Inventory(error) => error.hint(),
             HostError::NotWindows => Some(USE_INVENTORY),
+            HostError::DemonstrationOnWindows => {
+                Some("remove it to serve the devices of this host")
+            }
             HostError::NoAnswer(_) => Some(RESTART),
             HostError::Unsupported(_) | HostError::Unreadable(_) | HostError::Thread(_) => None,
         }
@@ -62,7 +68,8 @@ impl HostError {
     /// Whether the command needs other options, rather than another state of the host.
     #[must_use]
     pub fn is_wrong_usage(&self) -> bool {
-        matches!(self, HostError::Inventory(_) | HostError::NotWindows)
+        use HostError::{DemonstrationOnWindows, Inventory, NotWindows};
+        matches!(self, Inventory(_) | NotWindows | DemonstrationOnWindows)
     }
 }
 

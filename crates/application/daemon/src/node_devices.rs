@@ -42,6 +42,10 @@ pub use sources::NodeSources;
 /// restart of the daemon.
 const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
+/// What a daemon with made-up devices says of itself.
+pub(crate) const DEMONSTRATION: &str =
+    "demonstration: the devices are made up, and containers get only variables";
+
 /// The writer of the device set. The fields that [`NodeSources`] has as well are described there.
 pub struct NodeDevices {
     catalog: Catalog,
@@ -363,7 +367,9 @@ impl NodeDevices {
             )),
             Cordons::Known(_) => None,
         };
-        let notices = self.launcher.problem.iter().cloned().chain(unknown).chain(cordoned);
+        let demonstration = set.host.is_demonstration.then(|| DEMONSTRATION.to_owned());
+        let problem = self.launcher.problem.clone();
+        let notices = demonstration.into_iter().chain(problem).chain(unknown).chain(cordoned);
         let document = report.with_notices(notices).document();
         self.served.send_if_modified(|served| {
             let changed = served.document != document;

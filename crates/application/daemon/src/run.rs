@@ -22,7 +22,7 @@ use crate::host::{HostAccess, telemetry};
 use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
-use crate::node_devices::{NodeDevices, NodeSources};
+use crate::node_devices::{DEMONSTRATION, NodeDevices, NodeSources};
 use crate::signals;
 
 /// What a daemon is started with.
@@ -54,7 +54,7 @@ impl Daemon {
     pub fn prepare(settings: Settings) -> Result<Daemon, DaemonError> {
         Ok(Daemon {
             event_loop: event_loop::build()?,
-            host: HostAccess::of(settings.inventory.as_deref())?,
+            host: HostAccess::of(settings.inventory.as_deref(), settings.flags.demonstration)?,
             config: configuration::load(&settings.flags)?,
             settings,
         })
@@ -71,8 +71,10 @@ impl Daemon {
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
         host.cordons = Some(cordon_file::path_in(&directory));
-        let kind = host.kind;
-        let telemetry = telemetry::of(kind);
+        let telemetry = telemetry::of(settings.inventory);
+        if settings.flags.demonstration {
+            tracing::warn!("{DEMONSTRATION}");
+        }
         let reload = ConfigReload::start(settings.flags, config)?;
         let reloads = reload.status();
         let sources = NodeSources {

@@ -116,6 +116,7 @@ impl Request {
             driver_models: self.models.driver_models.clone(),
             config: self.input.config.clone(),
             device_plugin_dir: self.directory.device_plugin_dir.clone(),
+            ..Flags::default()
         };
         configuration::load(&flags)
     }

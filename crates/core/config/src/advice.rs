@@ -22,7 +22,7 @@ const OTHER_KEYS: [(&str, &str); 11] = [
     (
         "cdiDevices",
         "cdiDevices was removed: delete the key; on Linux nodes with /dev/dxg, use another device \
-         plugin, as docs/linux.md describes",
+         plugin, as docs/installation.md describes",
     ),
     (
         "unhealthyAfterResets",

@@ -22,6 +22,8 @@ pub struct Flags {
     pub config: Option<PathBuf>,
     /// `--device-plugin-dir`.
     pub device_plugin_dir: Option<PathBuf>,
+    /// `--demonstration`: containers get no files.
+    pub demonstration: bool,
 }
 
 /// A configuration, checked as far as that is possible without looking at hardware.
@@ -59,6 +61,9 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
         notices.push(what.to_owned());
     }
     resources::check(&models)?;
+    if flags.demonstration {
+        models.iter().try_for_each(resources::check_demonstration)?;
+    }
     let device_plugin_dir = directory(flags, environment, &models)?;
     let other_driver_models = other_driver_models(environment)?;
     notices.append(&mut foreign_rules(&models));

@@ -101,9 +101,22 @@ fn same_variable(first: &Use, second: &Use) -> ConfigError {
     ConfigError::at(second.place.as_ref(), what, hint)
 }
 
+/// Refuses `directx-visible` in a demonstration, whose containers get no files.
+pub(crate) fn check_demonstration(settings: &ModelSettings) -> Result<(), ConfigError> {
+    if !has(settings, gives_files) {
+        return Ok(());
+    }
+    let what = "a demonstration has no `visibility`, because its containers get no files";
+    let hint = "remove visibility, or set it to off";
+    Err(ConfigError::at(place_of(settings, gives_files), what.to_owned(), hint))
+}
+
+fn gives_files(visibility: Visibility) -> bool {
+    visibility != Visibility::Off
+}
+
 /// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
 fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
-    let gives_files = |visibility| visibility != Visibility::Off;
     if !settings.policy.container.omit_environment_hints || !has(settings, gives_files) {
         return Ok(());
     }

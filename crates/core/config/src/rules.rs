@@ -207,6 +207,7 @@ mod tests {
                     driver_description: description.to_owned(),
                     driver_version: None,
                     dedicated_memory_mib: memory,
+                    load: None,
                     nvidia: devices::NvidiaFacts::default(),
                     pnp: Some(PnpDevice {
                         id: PnpId::new("PCI"),

@@ -57,7 +57,7 @@ pub use read::source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
     StepCallback, WarningEffect,
 };
-pub use read::telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
+pub use read::telemetry::{ConstantLoad, EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 pub use select::destination::{Destination, DestinationError};
 pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use select::kind::DeviceKind;

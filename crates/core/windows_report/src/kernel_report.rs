@@ -76,6 +76,7 @@ impl KernelReport {
             driver_description: self.description.clone().unwrap_or_default(),
             driver_version: self.driver_version.map(DriverVersion),
             dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
+            load: None,
             nvidia: NvidiaFacts::default(),
             pnp: None,
             driver_store: None,

@@ -102,6 +102,7 @@ mod tests {
                 driver_description: String::new(),
                 driver_version: None,
                 dedicated_memory_mib: None,
+                load: None,
                 nvidia: devices::NvidiaFacts::default(),
                 pnp: None,
                 driver_store: None,

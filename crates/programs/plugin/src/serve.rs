@@ -28,6 +28,10 @@ pub(crate) struct DaemonArguments {
     input: Input,
     #[command(flatten)]
     directory: DevicePluginDir,
+    /// Advertise the devices of the inventory on a Linux node to try the plugin; containers get only
+    /// their variables
+    #[arg(long, requires = "inventory")]
+    demonstration: bool,
     /// Log file to write instead of standard error; at 10 MiB it is renamed to `<FILE>.1`
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
@@ -90,6 +94,7 @@ impl DaemonArguments {
                 driver_models,
                 config: self.input.config,
                 device_plugin_dir: self.directory.device_plugin_dir,
+                demonstration: self.demonstration,
             },
             inventory: self.input.inventory,
             listen: self.listen,

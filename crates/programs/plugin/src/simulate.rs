@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let config = configuration::load(&Flags {
         driver_models: arguments.models.driver_models.clone(),
         config: arguments.config.clone(),
-        device_plugin_dir: None,
+        ..Flags::default()
     })?;
     for notice in &config.notices {
         tracing::warn!("{notice}");

@@ -97,6 +97,7 @@ fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
         driver_version: number(adapter, dxcore::DriverVersion)?.map(DriverVersion),
         dedicated_memory_mib: number(adapter, dxcore::DedicatedAdapterMemory)?
             .map(|bytes| bytes >> 20),
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: None,
         driver_store: None,

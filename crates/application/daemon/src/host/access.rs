@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use command_line::HostError;
 #[cfg(any(windows, test))]
-use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError, StoreFiles};
+use devices::StoreFiles;
+use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::nvidia::ReadNvidia;
@@ -25,11 +26,15 @@ pub struct HostAccess {
 }
 
 impl HostAccess {
-    /// The host that the inventory at this path describes, or this host.
+    /// The host that the inventory at this path describes, in a demonstration if
+    /// `is_demonstration`, or this host.
     ///
     /// # Errors
-    /// The inventory is missing or malformed.
-    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, HostError> {
+    /// The inventory is missing or malformed, or this host cannot run a demonstration.
+    pub fn of(inventory: Option<&Path>, is_demonstration: bool) -> Result<HostAccess, HostError> {
+        if is_demonstration && cfg!(windows) {
+            return Err(HostError::DemonstrationOnWindows);
+        }
         let mut host = HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
@@ -40,6 +45,7 @@ impl HostAccess {
             let source = command_line::open_host(inventory)?;
             #[cfg(windows)]
             let source: Box<dyn AdapterSource> = Box::new(FilesOnDisk(source));
+            let source = if is_demonstration { Box::new(Demonstration(source)) } else { source };
             (host.kind, host.open) = (HostKind::Inventory, Box::new(|| Ok(source)));
             return Ok(host);
         }
@@ -48,6 +54,21 @@ impl HostAccess {
             host.read_nvidia = Some(std::sync::Arc::new(win32::nvml::gpus));
         }
         Ok(host)
+    }
+}
+
+/// An inventory for a demonstration.
+struct Demonstration(Box<dyn AdapterSource>);
+
+impl AdapterSource for Demonstration {
+    fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
+        let mut snapshot = self.0.snapshot()?;
+        snapshot.host.is_demonstration = true;
+        Ok(snapshot)
+    }
+
+    fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
+        self.0.watch(on_change)
     }
 }
 

@@ -194,6 +194,10 @@ impl device_plugin::Resource for AdvertisedResource {
         let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
         self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|(_, refusal)| refusal)?;
+        if set.host.is_demonstration {
+            tracing::info!(resource = %self.name, "demonstration: a container gets only variables");
+            return Ok(ContainerResponse { envs: plan.envs, ..ContainerResponse::default() });
+        }
         self.log(&plan);
         Ok(response(plan))
     }

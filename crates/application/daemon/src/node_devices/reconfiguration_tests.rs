@@ -28,7 +28,7 @@ fn config_for(driver_models: Vec<DriverModel>, text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    let flags = config::Flags { driver_models, config: Some(file), device_plugin_dir: None };
+    let flags = config::Flags { driver_models, config: Some(file), ..Default::default() };
     configuration::load(&flags).unwrap()
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::Spanned;
 
-use devices::{Adapter, HostFacts, NodeSoftware, PnpDevice};
+use devices::{Adapter, ConstantLoad, HostFacts, NodeSoftware, PnpDevice};
 
 use crate::values::Parsed;
 use crate::{Place, ReadError};
@@ -66,8 +66,31 @@ impl InventoryFile {
                 let place = Place::of(name, adapter, format!("adapters[{n}].pnp.id"));
                 once(&mut ids, &pnp.id, &place, || instance_id(pnp))?;
             }
+            check_load(&adapter.value, |key| {
+                Place::of(name, adapter, format!("adapters[{n}].load.{key}"))
+            })?;
         }
         Ok(())
+    }
+}
+
+fn check_load(adapter: &Adapter, place: impl Fn(&str) -> Place) -> Result<(), ReadError> {
+    let Some(ConstantLoad { utilization_percent, used_memory_mib }) = adapter.load else {
+        return Ok(());
+    };
+    if utilization_percent > 100 {
+        let what = format!("expected a whole number from 0 to 100, found {utilization_percent}");
+        return Err(place("utilizationPercent").error(what));
+    }
+    match adapter.dedicated_memory_mib {
+        Some(memory) if used_memory_mib <= memory => Ok(()),
+        None if used_memory_mib == 0 => Ok(()),
+        memory => {
+            let memory = memory.map_or_else(|| "none".to_owned(), |memory| memory.to_string());
+            let what = format!("the adapter has less dedicated memory ({memory})");
+            let hint = "set dedicatedMemoryMiB to the memory of the adapter";
+            Err(place("usedMemoryMiB").error(what).with_hint(hint))
+        }
     }
 }
 

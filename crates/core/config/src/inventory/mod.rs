@@ -74,6 +74,9 @@
 //!   driverDescription: NVIDIA Tesla T4  # empty if left out
 //!   driverVersion: 31.0.15.2849         # unknown if left out
 //!   dedicatedMemoryMiB: 15360           # unknown if left out
+//!   load:                               # for metrics without a GPU; the daemon reports it all the time
+//!     utilizationPercent: 40            # of the 3D engine, from 0 to 100; 0 if left out
+//!     usedMemoryMiB: 6144               # at most dedicatedMemoryMiB; 0 if left out
 //!   nvidia:                             # optional, as is everything in it; what NVML reports of the GPU
 //!     computeCapability: '7.5'          # unknown if left out
 //!     license:                          # unknown if left out

@@ -55,7 +55,7 @@ fn advised(error: ReadError, name: &str, bytes: &[u8]) -> ReadError {
     }
     if error.path == "host.platform" {
         return error.with_hint(
-            "only Windows hosts have devices; for Linux with /dev/dxg, docs/linux.md names other \
+            "only Windows hosts have devices; for Linux with /dev/dxg, docs/installation.md names other \
              device plugins",
         );
     }

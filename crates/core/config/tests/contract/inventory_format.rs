@@ -69,6 +69,7 @@ fn optional_keys_have_defaults() {
         driver_description: String::new(),
         driver_version: None,
         dedicated_memory_mib: None,
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(r"PCI\X\1"),

@@ -10,11 +10,11 @@ use strum::VariantArray;
 
 use config::inventory::{parse, to_yaml};
 use devices::{
-    Adapter, Attribute, ComputeCapability, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind,
-    HcsSchema, HostBuild, HostFacts, HostSnapshot, LauncherFiles, License, LicenseState,
-    LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, Platform, PnpDevice, PnpId,
-    Program, StoreFiles, UtcTime, Wow64,
+    Adapter, Attribute, ComputeCapability, ConstantLoad, Containerd, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure,
+    HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LauncherFiles, License,
+    LicenseState, LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, Platform,
+    PnpDevice, PnpId, Program, StoreFiles, UtcTime, Wow64,
 };
 
 /// Any text, and text that is known to be hard on YAML.
@@ -108,6 +108,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
                     inside_container,
                     system_root: root.parse().expect("a folder on a drive"),
                     is_this_machine: false,
+                    is_demonstration: false,
                     launcher: LauncherFiles::default(),
                 }
             },
@@ -243,7 +244,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
         any::<[bool; 4]>(),
         hardware_id,
         text(),
-        (option::of(any::<u64>()), option::of(any::<u64>()), nvidia()),
+        (option::of(any::<u64>()), option::of((any::<u64>(), option::of(0..=100_u32))), nvidia()),
         option::of(pnp()),
         option::of(driver_store()),
     )
@@ -268,7 +269,11 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                     hardware_id,
                     driver_description: text,
                     driver_version: version.map(DriverVersion),
-                    dedicated_memory_mib: memory,
+                    dedicated_memory_mib: memory.map(|(memory, _)| memory),
+                    load: memory.and_then(|(memory, utilization_percent)| {
+                        let utilization_percent = utilization_percent?;
+                        Some(ConstantLoad { utilization_percent, used_memory_mib: memory / 2 })
+                    }),
                     nvidia,
                     pnp,
                     driver_store: store,

@@ -82,6 +82,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
         driver_description: "NVIDIA Tesla T4".to_owned(),
         driver_version: None,
         dedicated_memory_mib: Some(15360),
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(
@@ -118,6 +119,7 @@ fn the_aws_host_has_two_tesla_t4() {
             inside_container: false,
             system_root: SystemRoot::default(),
             is_this_machine: false,
+            is_demonstration: false,
             launcher: LauncherFiles::default(),
         },
         adapters: vec![
@@ -154,6 +156,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
         driver_description: "Microsoft Hyper-V Video".to_owned(),
         driver_version: None,
         dedicated_memory_mib: Some(0),
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(

@@ -131,7 +131,7 @@ fn the_directory_flag_takes_precedence_over_the_variable() {
     let flags = Flags {
         driver_models: vec![DriverModel::Legacy],
         device_plugin_dir: Some("/flag".into()),
-        config: None,
+        ..Flags::default()
     };
     let config = config::load(&flags, &environment).unwrap();
     assert_eq!(config.device_plugin_dir.as_deref(), Some("/flag".as_ref()));

@@ -14,6 +14,7 @@ use strum::{Display, EnumString, VariantArray, VariantNames};
 use crate::ParseError;
 use crate::read::driver_date::DriverDate;
 use crate::read::nvidia::NvidiaFacts;
+use crate::read::telemetry::ConstantLoad;
 use crate::text::case_folding::fold_case;
 use crate::text::file_values::{
     Entries, filled, is_default, named_value, on_one_line, or_default, text_value,
@@ -275,6 +276,9 @@ pub struct Adapter {
     /// `DedicatedAdapterMemory` in MiB, rounded down, if the driver reports it.
     #[serde(rename = "dedicatedMemoryMiB", skip_serializing_if = "Option::is_none")]
     pub dedicated_memory_mib: Option<u64>,
+    /// What the adapter of an inventory does all the time. No decision reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<ConstantLoad>,
     /// What NVML reports of an NVIDIA GPU. NVML is slow, so sources leave it empty, and callers
     /// that need it add it. Earlier inventories lack the key.
     #[serde(

@@ -150,6 +150,10 @@ pub struct HostFacts {
     /// Whether its files are on the disk of this machine; false for an inventory.
     #[serde(skip)]
     pub is_this_machine: bool,
+    /// Whether it is a demonstration: containers get no device and no files, because this machine
+    /// has none.
+    #[serde(skip)]
+    pub is_demonstration: bool,
     /// The files of `directx-visible`.
     #[serde(skip)]
     pub launcher: LauncherFiles,

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// The state of one adapter.
 ///
 /// D3DKMT is the graphics kernel's interface.
@@ -31,6 +33,17 @@ pub struct Telemetry {
     /// How often Windows has reset the adapter because it did not respond (TDR), since the
     /// adapter was started. D3DKMT statistics of the adapter (`TdrDetectedCount`).
     pub resets: Option<u64>,
+}
+
+/// What an adapter of an inventory does all the time, for metrics without a GPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ConstantLoad {
+    /// How busy its 3D engine is, from 0 to 100.
+    pub utilization_percent: u32,
+    /// The dedicated memory that is used, in MiB.
+    #[serde(rename = "usedMemoryMiB")]
+    pub used_memory_mib: u64,
 }
 
 /// An engine of an adapter (a node, in the graphics kernel).

@@ -78,9 +78,23 @@ impl ConditionKind {
     }
 }
 
+impl Condition {
+    /// The condition of this node, which says so if its devices are made up.
+    fn of(mut self, report: &NodeReport) -> Condition {
+        if report.host.demonstration {
+            self.message.insert_str(0, "demonstration: ");
+        }
+        self
+    }
+}
+
 /// The condition [`ConditionKind::Healthy`] of a node.
 #[must_use]
 pub fn devices_healthy(report: &NodeReport) -> Condition {
+    health(report).of(report)
+}
+
+fn health(report: &NodeReport) -> Condition {
     let healthy = ConditionKind::Healthy;
     let count = report.devices().count();
     if count == 0 {
@@ -107,6 +121,10 @@ pub fn devices_ready(
     report: &NodeReport,
     progress: impl Fn(&ResourceName) -> Progress,
 ) -> Condition {
+    readiness(report, progress).of(report)
+}
+
+fn readiness(report: &NodeReport, progress: impl Fn(&ResourceName) -> Progress) -> Condition {
     let ready = ConditionKind::Ready;
     let mut usable = Vec::new();
     let mut missing = Vec::new();

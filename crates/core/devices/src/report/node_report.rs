@@ -10,6 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::printable::printable;
+use crate::text::file_values::is_default;
 use crate::{
     ComputeCapability, Device, DeviceKind, DeviceSet, DriverDate, DriverModel, DriverVersion,
     Filter, Health, HostBuild, LicenseState, ListedDevice, LocationPath, Platform, PnpId,
@@ -45,6 +46,9 @@ pub struct ReportedHost {
     /// The Windows build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
+    /// Whether the devices are made up, and containers get only variables.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub demonstration: bool,
 }
 
 /// A resource with its devices. Its replicas are not listed: each device has the same number.
@@ -154,6 +158,7 @@ impl NodeReport {
                 platform: set.host.platform,
                 product: set.host.product.clone(),
                 build: set.host.build,
+                demonstration: set.host.is_demonstration,
             },
             resources: set.resources.iter().map(|r| ReportedResource::of(r)).collect(),
             unmatched_cordons: unmatched

@@ -34,6 +34,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         driver_description: format!("GPU {n}"),
         driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
         dedicated_memory_mib: Some(15360),
+        load: None,
         nvidia: NvidiaFacts::default(),
         pnp: Some(PnpDevice {
             id: PnpId::new(format!(r"PCI\VEN_{vendor:04X}\{n}&0")),

@@ -77,6 +77,7 @@ fn test_adapter(n: u32) -> TestAdapter {
             driver_description: "NVIDIA Tesla T4".to_owned(),
             driver_version: Some(DriverVersion(1)),
             dedicated_memory_mib: Some(15360),
+            load: None,
             nvidia: NvidiaFacts::default(),
             pnp: None,
             driver_store: None,

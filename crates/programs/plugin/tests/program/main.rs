@@ -5,6 +5,7 @@
 mod allocations;
 mod commands;
 mod daemon;
+mod demonstration;
 mod driver_modes;
 #[cfg(unix)]
 mod files;
