@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::image::{self, LINUX, NO_REGISTRY, Source};
+use crate::image::{self, LINUX, Source};
 use crate::manifests;
 use crate::prerequisites;
 use crate::process::{download, run, stdout};
@@ -112,12 +112,14 @@ pub(crate) fn linux_node() -> Result<()> {
     workspace::build()?;
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None, false)?;
-    let name = format!("{NO_REGISTRY}/{}:{}", LINUX.name, workspace::VERSION);
+    let name = LINUX.unpublished(workspace::VERSION);
     image::build(&LINUX, None, "dev", &source, &name)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
+    let mut tests = test();
+    tests.envs(variables).env("PATH", path_with_helm()?);
     // The test prints why it is skipped.
-    run(test().args(["-v", "./linux_node"]).envs(variables))
+    run(tests.args(["-v", "./linux_node"]))
 }
 
 /// `go test`, without `go vet`, which would analyze all packages of Kubernetes first.

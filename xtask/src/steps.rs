@@ -188,10 +188,10 @@ pub(crate) const STEPS: &[Step] = &[
     .linux(TOOLS),
     Step::new(
         "linux-node",
-        "the plugin on a Linux node with kubelet, containerd and runc, as in deploy/linux.yml",
+        "the demonstration on a Linux node with kubelet, containerd and runc",
         kubernetes_suites::linux_node,
     )
-    .needs(&[GO, CONTAINER_RUNTIME, STATIC_BUILDS])
+    .needs(&[GO, HELM, CONTAINER_RUNTIME, STATIC_BUILDS])
     .linux(TOOLS),
     Step::new(
         "kubelet-1.26",

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestPublishedChart installs a chart from a registry, as users do. Its DaemonSets name the images that were pushed, by digest.
@@ -13,9 +15,12 @@ func TestPublishedChart(t *testing.T) {
 	if chart == "" {
 		t.Skip("the step `release` of `cargo xtask test` pushes a chart and runs this test")
 	}
-	runHelm(t, "install", "gpus", chart, "--devel", "--create-namespace", "--ca-file", os.Getenv("PUBLISHED_CERTIFICATE"),
-		"--set", "psa.enabled=true,linux.enabled=true,visibility.enabled=true,featureDiscovery.enabled=true")
-	sets, err := api.AppsV1().DaemonSets(chartNamespace).List(context.Background(), ofChart)
+	install := func(name, values string) {
+		runHelm(t, "install", name, chart, "--devel", "--create-namespace", "--ca-file", os.Getenv("PUBLISHED_CERTIFICATE"), "--set", values)
+	}
+	install("gpus", "psa.enabled=true,visibility.enabled=true,featureDiscovery.enabled=true")
+	install("trial", "demonstration.enabled=true")
+	sets, err := api.AppsV1().DaemonSets(chartNamespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,4 +38,5 @@ func TestPublishedChart(t *testing.T) {
 		t.Errorf("the DaemonSets have %d images, expected %d", len(found), expected)
 	}
 	runHelm(t, "uninstall", "gpus")
+	runHelm(t, "uninstall", "trial")
 }

@@ -1,8 +1,8 @@
 // Package linux_node runs the device plugin on a Linux node with a real container runtime: the
 // kubelet without API server, containerd and runc.
 //
-// The plugin advertises the made-up host of deploy/linux.yml. Linux has no such device, so containerd
-// refuses a container with one, and names what the kubelet has passed to it. The other pods run.
+// The plugin runs the demonstration of the chart, with made-up devices. Containers that request one run,
+// with the variables that `simulate` predicts.
 //
 // The node has a root of its own, in which it may change everything: an overlay over the root of
 // this machine that vanishes with the last process. It also has its own processes, network and

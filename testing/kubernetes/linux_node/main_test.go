@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"directx-device-plugin/testing/kubernetes/programs"
@@ -49,14 +50,10 @@ func TestLinuxNode(t *testing.T) {
 	for _, name := range []string{"shared", "layers"} {
 		must(t, os.Mkdir(filepath.Join(folder, name), 0o755))
 	}
-	for name, path := range map[string]string{
-		"linux.yml":  inRepository("deploy/linux.yml"),
-		"plugin.tar": os.Getenv(imageVariable),
-	} {
-		text, err := os.ReadFile(path)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(folder, "shared", name), text, 0o644))
-	}
+	image, err := os.ReadFile(os.Getenv(imageVariable))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "shared", "plugin.tar"), image, 0o644))
+	must(t, os.WriteFile(filepath.Join(folder, "shared", "demonstration.yml"), render(t), 0o644))
 	folders, err := findPrograms(runtime)
 	must(t, err)
 	groups, err := hierarchies()
@@ -75,7 +72,20 @@ func TestLinuxNode(t *testing.T) {
 	must(t, err)
 }
 
-func inRepository(path string) string { return filepath.Join(programs.Repository, path) }
+// render returns the objects of the chart.
+func render(t *testing.T) []byte {
+	t.Helper()
+	chart := filepath.Join(programs.Repository, "deploy/charts/directx-device-plugin")
+	helm := exec.Command("helm", "template", "demonstration", chart,
+		"--no-hooks", "--set", "demonstration.enabled=true,image.repository=localhost/directx-device-plugin")
+	var messages strings.Builder
+	helm.Stderr = &messages
+	objects, err := helm.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", helm, err, messages.String())
+	}
+	return objects
+}
 
 // skipIfForbidden skips the test where a container or its kernel forbids what the node needs.
 func skipIfForbidden(t *testing.T, err error) {

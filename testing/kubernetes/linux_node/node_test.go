@@ -143,7 +143,7 @@ func startKubelet(t *testing.T) *daemon {
 
 func startPlugin(t *testing.T) *daemon {
 	t.Helper()
-	d := start(t, "directx-device-plugin", "serve", "--driver-model=wddm", "--inventory", inventory)
+	d := start(t, "directx-device-plugin", "serve", "--driver-model=wddm", "--demonstration", "--inventory", inventory)
 	awaitRegistration(t)
 	return d
 }
@@ -223,26 +223,6 @@ func awaitContainer(t *testing.T, name, before string) string {
 		return fmt.Errorf("%+v", pods[name].Status)
 	})
 	return id
-}
-
-// awaitRefusal waits until containerd refuses to create the container of a pod, and returns why.
-func awaitRefusal(t *testing.T, name string) string {
-	t.Helper()
-	message := ""
-	eventually(t, "the container of pod "+name+" is refused", func() error {
-		pods, err := listPods()
-		if err != nil {
-			return err
-		}
-		for _, status := range pods[name].Status.ContainerStatuses {
-			if waiting := status.State.Waiting; waiting != nil && waiting.Reason == "CreateContainerError" {
-				message = waiting.Message
-				return nil
-			}
-		}
-		return fmt.Errorf("%+v", pods[name].Status)
-	})
-	return message
 }
 
 // removePod waits until the kubelet has removed a pod.

@@ -86,12 +86,6 @@ var variants = []variant{
 	},
 	{name: "feature-discovery.yml", file: "feature-discovery.yml"},
 	{
-		name: "linux.yml", file: "linux.yml",
-		advertised: []advertisement{
-			{"directx-device-plugin-linux", own, map[string]int64{display: 2, compute: 0}},
-		},
-	},
-	{
 		name: "defaults",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
@@ -241,7 +235,7 @@ var variants = []variant{
 	},
 	{
 		name:   "the address of each node",
-		values: "metrics: {enabled: true, address: $(NODE_IP)}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}",
+		values: "metrics: {enabled: true, address: $(NODE_IP)}\nfeatureDiscovery: {enabled: true}",
 		check: func(t *testing.T, found objects) {
 			for _, daemonSet := range found.daemonSets {
 				container := daemonSet.Spec.Template.Spec.Containers[0]
@@ -261,7 +255,6 @@ var variants = []variant{
 metrics: {enabled: true}
 serviceMonitor: {enabled: true, interval: 30s, labels: {release: x}, relabelings: [{sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: node}]}
 featureDiscovery: {enabled: true}
-linux: {enabled: true}
 visibility: {enabled: true}
 `,
 		check: func(t *testing.T, found objects) {
@@ -294,17 +287,17 @@ visibility: {enabled: true}
 	},
 	{
 		name:   "annotations beside a PodMonitor",
-		values: "metrics: {enabled: true}\npodMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		values: "metrics: {enabled: true}\npodMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
 		check:  mustHaveOnlyAnnotationsOfUsers,
 	},
 	{
 		name:   "annotations beside a ServiceMonitor",
-		values: "metrics: {enabled: true}\nserviceMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		values: "metrics: {enabled: true}\nserviceMonitor: {enabled: true}\nfeatureDiscovery: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
 		check:  mustHaveOnlyAnnotationsOfUsers,
 	},
 	{
 		name:   "annotations with a loopback address",
-		values: "metrics: {enabled: true, address: 127.0.0.1}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
+		values: "metrics: {enabled: true, address: 127.0.0.1}\nfeatureDiscovery: {enabled: true}\npodAnnotations: {a: b, prometheus.io/scrape: 'false'}",
 		check:  mustHaveOnlyAnnotationsOfUsers,
 	},
 	{
@@ -333,7 +326,7 @@ visibility: {enabled: true}
 	{
 		name: "keys without values",
 		values: "nodeSelector:\ntolerations:\naffinity:\npodAnnotations:\npodLabels:\nenv:\nmetrics: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n" +
-			"podMonitor: {enabled: true, labels: }\nprometheusRule: {enabled: true, labels: }\ndashboard: {enabled: true, labels: }\nlinux: {enabled: true}\nvisibility: {enabled: true}",
+			"podMonitor: {enabled: true, labels: }\nprometheusRule: {enabled: true, labels: }\ndashboard: {enabled: true, labels: }\nvisibility: {enabled: true}",
 		relaxed: true,
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "nodes", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.NodeSelector), "map[kubernetes.io/arch:amd64 kubernetes.io/os:windows]")
@@ -341,7 +334,7 @@ visibility: {enabled: true}
 	},
 	{
 		name: "another directory of the kubelet",
-		values: "devicePluginDir: 'D:\\kubelet\\device-plugins'\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}\n" +
+		values: "devicePluginDir: 'D:\\kubelet\\device-plugins'\nfeatureDiscovery: {enabled: true}\n" +
 			"driverModels: [legacy]",
 		check: func(t *testing.T, found objects) {
 			for _, daemonSet := range found.daemonSets {
@@ -351,7 +344,7 @@ visibility: {enabled: true}
 					commands = append(commands, container.ReadinessProbe.Exec.Command, container.LivenessProbe.Exec.Command)
 				}
 				for _, command := range commands {
-					if slices.Contains(command, `--device-plugin-dir=D:\kubelet\device-plugins`) == isLinux(daemonSet) {
+					if !slices.Contains(command, `--device-plugin-dir=D:\kubelet\device-plugins`) {
 						t.Errorf("%s runs %q", daemonSet.Name, command)
 					}
 				}
@@ -363,7 +356,7 @@ visibility: {enabled: true}
 				}
 			}
 			for _, test := range found.tests {
-				if slices.Contains(test.Spec.Containers[0].Args, `--device-plugin-dir=D:\kubelet\device-plugins`) == (test.Spec.OS.Name == corev1.Linux) {
+				if !slices.Contains(test.Spec.Containers[0].Args, `--device-plugin-dir=D:\kubelet\device-plugins`) {
 					t.Errorf("%s runs %q", test.Name, test.Spec.Containers[0].Args)
 				}
 			}
@@ -371,9 +364,9 @@ visibility: {enabled: true}
 	},
 	{
 		name:   "the pace of updates",
-		values: "updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}",
+		values: "updateStrategy: {rollingUpdate: {maxUnavailable: 50%}}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}",
 		check: func(t *testing.T, found objects) {
-			mustEqual(t, "DaemonSets", strconv.Itoa(len(found.daemonSets)), "5")
+			mustEqual(t, "DaemonSets", strconv.Itoa(len(found.daemonSets)), "3")
 			for _, daemonSet := range found.daemonSets {
 				mustEqual(t, daemonSet.Name, daemonSet.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "50%")
 			}
@@ -381,7 +374,7 @@ visibility: {enabled: true}
 	},
 	{
 		name:   "updates by hand",
-		values: "updateStrategy: {type: OnDelete}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}",
+		values: "updateStrategy: {type: OnDelete}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}",
 		check: func(t *testing.T, found objects) {
 			for _, daemonSet := range found.daemonSets {
 				mustEqual(t, daemonSet.Name, string(daemonSet.Spec.UpdateStrategy.Type), string(appsv1.OnDeleteDaemonSetStrategyType))
@@ -422,10 +415,10 @@ visibility: {enabled: true}
 	},
 	{
 		name: "variables and arguments of the plugin",
-		values: "featureDiscovery: {enabled: true}\nlinux: {enabled: true}\nextraArgs: [--pod-resources=x]\nlogFormat: json\nlogLevel: debug\n" +
+		values: "featureDiscovery: {enabled: true}\nextraArgs: [--pod-resources=x]\nlogFormat: json\nlogLevel: debug\n" +
 			"env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: '4'}]",
 		check: func(t *testing.T, found objects) {
-			for _, daemonSet := range found.daemonSets[2:] {
+			for _, daemonSet := range found.daemonSets[1:] {
 				mustOnlyAskThePlugin(t, daemonSet)
 				mustEqual(t, "arguments", strings.Join(daemonSet.Spec.Template.Spec.Containers[0].Args, " "),
 					"--log-format=json --log-level=debug --listen=127.0.0.1:9401")
@@ -469,13 +462,50 @@ visibility: {enabled: true}
 		check: func(t *testing.T, found objects) { mustEqual(t, "ConfigMap", found.configMaps[0].Name, "shared-gpus") },
 	},
 	{
+		name: "a demonstration",
+		values: "demonstration: {enabled: true, gpus: [T4, l4], image: {repository: example.com/linux, tag: test}}\n" +
+			"nodeSelector: {zone: a}\nmetrics: {enabled: true}\nfeatureDiscovery: {enabled: true, gfdLabels: true}\n" +
+			"config: {map: {shared: 'multitenancy: 4'}}\ndevicePluginDir: /var/lib/k0s/kubelet/device-plugins",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", own, map[string]int64{display: 8, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			plugin, discovery := found.daemonSets[0], discoveryOf(found)
+			for daemonSet, folders := range map[*appsv1.DaemonSet]string{
+				plugin:    "/var/lib/k0s/kubelet/device-plugins /var/lib/k0s/kubelet/pod-resources",
+				discovery: "/var/lib/k0s/kubelet/device-plugins",
+			} {
+				pod := daemonSet.Spec.Template.Spec
+				mustEqual(t, "folders", paths(pod), folders)
+				mustEqual(t, "folder in the container", pod.Containers[0].VolumeMounts[0].MountPath, "/var/lib/kubelet/device-plugins")
+				mustEqual(t, "image", pod.Containers[0].Image, "example.com/linux:test")
+				mustEqual(t, "nodes", fmt.Sprint(pod.NodeSelector),
+					"map[directx.microsoft.com/demonstration:true kubernetes.io/arch:amd64 kubernetes.io/os:linux zone:a]")
+			}
+			mustEqual(t, "arguments", strings.Join(plugin.Spec.Template.Spec.Containers[0].Args, " "),
+				"serve --driver-model=wddm --driver-model=mcdm --demonstration --inventory=/etc/directx-inventory/inventory.yaml "+
+					"--config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=:9400")
+			mustOnlyAskThePlugin(t, discovery)
+			labels := newContainer(t, plugin, found.configMaps).labels(discovery, own)
+			mustEqual(t, "count", labels["directx.microsoft.com/count"], "2")
+			mustEqual(t, "product", labels["nvidia.com/gpu.product"], "NVIDIA-L4-SHARED")
+		},
+	},
+	{
+		name:   "a demonstration with an inventory",
+		values: "demonstration: {enabled: true, inventory: \"schema: directx-inventory/v1\\nadapters: []\\n\", image: {repository: plugin}}\ndriverModels: [mcdm]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", own, map[string]int64{compute: 0}},
+		},
+	},
+	{
 		name: "the selector of an earlier DaemonSet",
-		values: "selectorLabels: {app: earlier}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}\n" +
+		values: "selectorLabels: {app: earlier}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\n" +
 			"pools: [{name: a, nodeSelector: {pool: a}}, {name: b, nodeSelector: {pool: b}}]",
 		check: func(t *testing.T, found objects) {
 			for _, daemonSet := range found.daemonSets {
 				_, isEarlier := daemonSet.Spec.Selector.MatchLabels["app"]
-				mustEqual(t, daemonSet.Name, strconv.FormatBool(isEarlier), strconv.FormatBool(isPlugin(daemonSet) && !isLinux(daemonSet)))
+				mustEqual(t, daemonSet.Name, strconv.FormatBool(isEarlier), strconv.FormatBool(isPlugin(daemonSet)))
 				for _, other := range found.daemonSets {
 					if other != daemonSet && matches(daemonSet.Spec.Selector.MatchLabels, other.Spec.Template.Labels) {
 						t.Errorf("the DaemonSet %s selects the pods of %s", daemonSet.Name, other.Name)

@@ -89,12 +89,12 @@ func TestFeatureDiscovery(t *testing.T) {
 
 // TestNoHooks checks that `helm template --no-hooks`, which the documentation tells users of `kubectl apply`, leaves out what runs once.
 func TestNoHooks(t *testing.T) {
-	manifest, messages, err := render(t, "linux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}", "--no-hooks")
+	manifest, messages, err := render(t, "featureDiscovery: {enabled: true, cleanup: true}", "--no-hooks")
 	if err != nil {
 		t.Fatalf("helm template: %v\n%s", err, messages)
 	}
 	found, err := admit(manifest)
-	if err != nil || len(found.daemonSets) != 4 || len(found.jobs)+len(found.tests) != 0 || len(found.account.accounts) != 1 || len(found.account.clusterRoles) != 1 {
+	if err != nil || len(found.daemonSets) != 2 || len(found.jobs)+len(found.tests) != 0 || len(found.account.accounts) != 1 || len(found.account.clusterRoles) != 1 {
 		t.Errorf("%d DaemonSets, %d Jobs, %d tests, %+v: %v", len(found.daemonSets), len(found.jobs), len(found.tests), found.account, err)
 	}
 }
@@ -104,7 +104,7 @@ func TestCleanup(t *testing.T) {
 	if found := mustRender(t, enabled); len(found.jobs) != 0 || len(found.account.accounts) != 1 {
 		t.Error("without featureDiscovery.cleanup, there is a Job or a second account")
 	}
-	for name, values := range map[string]string{"Windows": "", "Linux": "linux: {enabled: true}\n"} {
+	for name, values := range map[string]string{"Windows": "", "Linux": "demonstration: {enabled: true}\n"} {
 		t.Run(name, func(t *testing.T) {
 			found := mustRender(t, values+"featureDiscovery: {enabled: true, cleanup: true, startupTaint: example.com/starting, apiServer: {host: 10.0.0.1}}\npools: [{name: a, nodeSelector: {pool: a}}]")
 			account, hook := found.account, found.jobs[0]

@@ -15,7 +15,7 @@ import (
 // no other one.
 func TestMissingPluginsAreCounted(t *testing.T) {
 	names := regexp.MustCompile(`desired_number_scheduled\{daemonset=~"(.*?)",daemonset!~"(.*?)"\}`)
-	const everything = "metrics: {enabled: true}\nprometheusRule: {enabled: true}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\nlinux: {enabled: true}\n"
+	const everything = "metrics: {enabled: true}\nprometheusRule: {enabled: true}\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}\n"
 	const pools = "pools: [{name: a, nodeSelector: {pool: a}}, {name: nvidia-a100-80gb-a-long-name, nodeSelector: {pool: b}}]\n"
 	for _, values := range []string{
 		"", pools, "fullnameOverride: gpu", "fullnameOverride: gpu\n" + pools,

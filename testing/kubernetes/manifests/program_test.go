@@ -177,7 +177,7 @@ const inventoryOption = "--inventory="
 // configuration returns the arguments that `simulate` has, too, without the inventory.
 func (c *container) configuration() []string {
 	return slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
-		return strings.HasPrefix(argument, "--listen=") || strings.HasPrefix(argument, inventoryOption)
+		return strings.HasPrefix(argument, "--listen=") || strings.HasPrefix(argument, inventoryOption) || argument == "--demonstration"
 	})
 }
 

@@ -9,7 +9,10 @@ import (
 )
 
 // everyImage are values with which the chart uses each of its images.
-const everyImage = "visibility: {enabled: true}\nlinux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n"
+var everyImage = []string{
+	"visibility: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n",
+	"demonstration: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n",
+}
 
 // publishedChart returns the folder of a chart as `cargo xtask release` writes it: with another version, registry and digests.
 func publishedChart(t *testing.T, version, digit string) string {
@@ -35,14 +38,16 @@ func publishedChart(t *testing.T, version, digit string) string {
 // imagesOf returns the images of a chart with all its parts and with the values in more.
 func imagesOf(t *testing.T, folder string, more ...string) []string {
 	t.Helper()
-	manifest, messages, err := runHelm(t, append(append([]string{"template", release, folder}, more...), "--values", valuesFile(t, everyImage))...)
-	if err != nil {
-		t.Fatalf("helm template: %v\n%s", err, messages)
-	}
 	found := []string{}
-	for line := range strings.Lines(manifest) {
-		if _, image, ok := strings.Cut(line, " image: "); ok {
-			found = append(found, strings.Trim(image, "\"\n"))
+	for _, values := range everyImage {
+		manifest, messages, err := runHelm(t, append(append([]string{"template", release, folder}, more...), "--values", valuesFile(t, values))...)
+		if err != nil {
+			t.Fatalf("helm template: %v\n%s", err, messages)
+		}
+		for line := range strings.Lines(manifest) {
+			if _, image, ok := strings.Cut(line, " image: "); ok {
+				found = append(found, strings.Trim(image, "\"\n"))
+			}
 		}
 	}
 	slices.Sort(found)
@@ -64,7 +69,7 @@ func TestPublishedImages(t *testing.T) {
 		{"no values", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), nil},
 		{"the values of the older chart", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), []string{"--values", filepath.Join(older, "values.yaml")}},
 		{"a mirror", of("1.0.0-rc.1"+digest, "mirror.example/gpu/"), []string{"--set", "image.repository=mirror.example/gpu/directx-device-plugin"}},
-		{"other tags", of("test", "ghcr.io/owner/"), []string{"--set", "image.tag=test,linux.image.tag=test,visibility.image.tag=test"}},
+		{"other tags", of("test", "ghcr.io/owner/"), []string{"--set", "image.tag=test,demonstration.image.tag=test,visibility.image.tag=test"}},
 	} {
 		mustEqual(t, example.name, strings.Join(imagesOf(t, newer, example.more...), " "), example.expected)
 	}

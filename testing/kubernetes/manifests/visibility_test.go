@@ -102,22 +102,23 @@ func TestInjectionRequiresTheFiles(t *testing.T) {
 
 // TestOneRegistry checks that one value names the registry of all images.
 func TestOneRegistry(t *testing.T) {
-	const everything = "visibility: {enabled: true}\nlinux: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n"
 	for repository, registry := range map[string]string{
 		"registry.example.com:5000/gpu/plugin": "registry.example.com:5000/gpu/", "localhost:5000/plugin": "localhost:5000/", "plugin": "",
 	} {
-		found := mustRender(t, everything+"image: {repository: '"+repository+"'}")
 		images := map[string]bool{}
-		for _, daemonSet := range found.daemonSets {
-			for _, container := range append(daemonSet.Spec.Template.Spec.InitContainers, daemonSet.Spec.Template.Spec.Containers...) {
-				images[container.Image] = true
+		for _, values := range everyImage {
+			found := mustRender(t, values+"image: {repository: '"+repository+"'}")
+			for _, daemonSet := range found.daemonSets {
+				for _, container := range append(daemonSet.Spec.Template.Spec.InitContainers, daemonSet.Spec.Template.Spec.Containers...) {
+					images[container.Image] = true
+				}
 			}
-		}
-		for _, pod := range found.pods {
-			images[pod.Containers[0].Image] = true
-		}
-		for _, test := range found.tests {
-			images[test.Spec.Containers[0].Image] = true
+			for _, pod := range found.pods {
+				images[pod.Containers[0].Image] = true
+			}
+			for _, test := range found.tests {
+				images[test.Spec.Containers[0].Image] = true
+			}
 		}
 		expected := []string{}
 		for _, name := range []string{"directx-device-plugin-linux", "directx-visible", "plugin"} {

@@ -73,7 +73,7 @@ pub(crate) fn command(options: &Options) -> Result<()> {
         registry.digest(target)?;
     }
     let shipped = options.shipped();
-    let unpublished = format!("{NO_REGISTRY}/{}:{tag}", shipped.name);
+    let unpublished = shipped.unpublished(tag);
     let name = target.as_ref().unwrap_or(&unpublished);
     let image = build(shipped, options.programs.as_deref(), &options.profile, &source, name)?;
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 
 use super::layer::Files;
-use super::source::Source;
+use super::source::{NO_REGISTRY, Source};
 use crate::process::{run, stage};
 use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, VERSION, WINDOWS_TARGET, cargo_for};
@@ -27,6 +27,15 @@ pub(crate) struct Shipped {
     /// The packages that contain the programs.
     pub(crate) packages: &'static [&'static str],
     pub(crate) files: &'static [&'static str],
+}
+
+impl Shipped {
+    /// The name of an image that is not pushed. Manifests name the images for Windows with the
+    /// placeholder of the registry.
+    pub(crate) fn unpublished(&self, tag: &str) -> String {
+        let registry = if self.os == "linux" { "localhost" } else { NO_REGISTRY };
+        format!("{registry}/{}:{tag}", self.name)
+    }
 }
 
 pub(crate) const PLUGIN: Shipped = Shipped {

@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
 kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-test" "testName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-test" "testName" -}}
 {{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
@@ -35,7 +35,11 @@ kept whole. */}}
 image. */}}
 {{- define "directx-device-plugin.image" -}}
 {{- $values := .root.Values -}}
-{{- $image := get (dict "directx-device-plugin" $values.image "directx-device-plugin-linux" $values.linux.image "directx-visible" $values.visibility.image) .name -}}
+{{- $name := .name -}}
+{{- if $values.demonstration.enabled -}}
+{{- $name = "directx-device-plugin-linux" -}}
+{{- end -}}
+{{- $image := get (dict "directx-device-plugin" $values.image "directx-device-plugin-linux" $values.demonstration.image "directx-visible" $values.visibility.image) $name -}}
 {{- $repository := $image.repository -}}
 {{- if not (contains "/" $repository) -}}
 {{- $repository = regexReplaceAll "[^/]+$" $values.image.repository $repository -}}
@@ -43,7 +47,7 @@ image. */}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $repository (default (include "directx-device-plugin.publishedTag" .) $image.tag) -}}
+{{- printf "%s:%s" $repository (default (include "directx-device-plugin.publishedTag" (dict "root" .root "name" $name)) $image.tag) -}}
 {{- end -}}
 {{- end -}}
 
@@ -167,12 +171,47 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- $names | uniq | toJson -}}
 {{- end -}}
 
-{{- define "directx-device-plugin.linuxName" -}}
-{{- printf "%s-linux" (include "directx-device-plugin.fullname" . | trunc 57 | trimSuffix "-") -}}
+{{/* The system of the nodes. */}}
+{{- define "directx-device-plugin.os" -}}
+{{- ternary "linux" "windows" .Values.demonstration.enabled -}}
 {{- end -}}
 
-{{- define "directx-device-plugin.linuxDiscoveryName" -}}
-{{- printf "%s-discovery-linux" (include "directx-device-plugin.fullname" . | trunc 47 | trimSuffix "-") -}}
+{{/* The path of a program in its container. The argument has `root` and `name`. */}}
+{{- define "directx-device-plugin.program" -}}
+{{- ternary (printf "/%s" .name) (printf "%%CONTAINER_SANDBOX_MOUNT_POINT%%\\%s.exe" .name) .root.Values.demonstration.enabled -}}
+{{- end -}}
+
+{{/* The ConfigMap with the made-up devices of a demonstration. */}}
+{{- define "directx-device-plugin.inventoryName" -}}
+{{- printf "%s-inventory" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
+{{- end -}}
+
+{{/* The inventory of a demonstration. The location path and the load of each GPU differ, to tell them apart. */}}
+{{- define "directx-device-plugin.inventory" -}}
+{{- $known := .Files.Get "gpus.yaml" | fromYaml -}}
+{{- with .Values.demonstration.inventory -}}
+{{- . -}}
+{{- else -}}
+schema: directx-inventory/v1
+host: {product: Windows Server 2022, build: 10.0.20348.1547, hcsSchemas: ['2.5']}
+adapters:
+{{- range $index, $name := .Values.demonstration.gpus }}
+{{- $gpu := get $known (lower $name) }}
+{{- if not $gpu }}
+{{- fail (printf "demonstration.gpus[%d] is %s, which is not known: use one of %s, or demonstration.inventory" $index $name (keys $known | sortAlpha | join ", " | upper)) }}
+{{- end }}
+{{- $number := add 1 $index }}
+{{- $percent := mod (mul 30 $number) 100 }}
+- luid: {{ $number }}
+  driverDescription: {{ $gpu.description }}
+  attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]
+  hardware: true
+  hardwareId: {vendor: {{ $gpu.vendor }}, device: {{ $gpu.device }}}
+  dedicatedMemoryMiB: {{ $gpu.memoryMiB }}
+  load: {utilizationPercent: {{ $percent }}, usedMemoryMiB: {{ div (mul $gpu.memoryMiB $percent) 100 }}}
+  pnp: {id: 'PCI\VEN_{{ trimPrefix "0x" $gpu.vendor }}&DEV_{{ trimPrefix "0x" $gpu.device }}\{{ $number }}', locationPaths: ['PCIROOT({{ $number }})#PCI(0000)'], problemCode: 0}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.testName" -}}
@@ -218,7 +257,7 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- $name = first $known -}}
 {{- end -}}
 {{- if and (not $name) (or $config.name $known) -}}
-{{- $own := ternary "" (ternary "linux.config or " "its config or " (eq .where "linux.config")) (eq .where "config.default") -}}
+{{- $own := ternary "" "its config or " (eq .where "config.default") -}}
 {{- fail (printf "%s selects no configuration: set %sconfig.default%s" .where $own (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- if and $name (or $known (not $config.name)) (not (hasKey $map $name)) -}}
@@ -287,17 +326,18 @@ scrape them twice. The argument has `root` and `port`. */}}
 {{/* The argument of each program that uses the plugin's sockets, if their directory is not the default one. In Linux containers it is,
 wherever the kubelet has it. */}}
 {{- define "directx-device-plugin.directoryArgument" -}}
-{{- if and .root.Values.devicePluginDir (not .pool.os) -}}
+{{- if and .root.Values.devicePluginDir (not .root.Values.demonstration.enabled) -}}
 {{- printf "--device-plugin-dir=%s" .root.Values.devicePluginDir -}}
 {{- end -}}
 {{- end -}}
 
 {{/* The labels of the nodes of a pool. */}}
 {{- define "directx-device-plugin.nodeSelector" -}}
-{{- $os := .pool.os | default "windows" -}}
-{{- $values := ternary .root.Values .root.Values.linux (eq $os "windows") -}}
-{{- $selector := dict "kubernetes.io/os" $os "kubernetes.io/arch" "amd64" -}}
-{{- merge $selector (.pool.nodeSelector | default dict) ($values.nodeSelector | default dict) | toYaml -}}
+{{- $selector := dict "kubernetes.io/os" (include "directx-device-plugin.os" .root) "kubernetes.io/arch" "amd64" -}}
+{{- if .root.Values.demonstration.enabled -}}
+{{- $_ := set $selector "directx.microsoft.com/demonstration" "true" -}}
+{{- end -}}
+{{- merge $selector (.pool.nodeSelector | default dict) (.root.Values.nodeSelector | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* What the affinity of the values says about the nodes of a pool, as a list. */}}
@@ -309,8 +349,7 @@ wherever the kubelet has it. */}}
 {{/* The affinity of the pods of a pool. That of a fallback pool also excludes the nodes of the other pools: a node is outside a
 pool if one of the pool's labels differs, so each term becomes one term for each label. */}}
 {{- define "directx-device-plugin.affinity" -}}
-{{- $values := ternary .root.Values.linux .root.Values (hasKey .pool "os") -}}
-{{- $affinity := ternary .pool.affinity $values.affinity (hasKey .pool "affinity") | default dict -}}
+{{- $affinity := ternary .pool.affinity .root.Values.affinity (hasKey .pool "affinity") | default dict -}}
 {{- $terms := (($affinity.nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms | default (list dict) -}}
 {{- $excludes := false -}}
 {{- if .pool.fallback -}}
@@ -346,17 +385,16 @@ pool if one of the pool's labels differs, so each term becomes one term for each
 
 {{/* What all pods have in common. */}}
 {{- define "directx-device-plugin.pod" -}}
-{{- $os := .pool.os | default "windows" -}}
-{{- $values := ternary .root.Values .root.Values.linux (eq $os "windows") -}}
+{{- $isLinux := .root.Values.demonstration.enabled -}}
 os:
-  name: {{ $os }}
+  name: {{ include "directx-device-plugin.os" .root }}
 nodeSelector:
   {{- include "directx-device-plugin.nodeSelector" . | nindent 2 }}
 {{- with include "directx-device-plugin.affinity" . | fromYaml }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with ternary .pool.tolerations $values.tolerations (hasKey .pool "tolerations") }}
+{{- with ternary .pool.tolerations .root.Values.tolerations (hasKey .pool "tolerations") }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -367,7 +405,7 @@ priorityClassName: {{ . | quote }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if eq $os "windows" }}
+{{- if not $isLinux }}
 hostNetwork: true
 securityContext:
   windowsOptions:
@@ -375,23 +413,25 @@ securityContext:
     runAsUserName: "NT AUTHORITY\\SYSTEM"
 {{- else }}
 # metrics.address and the probes of the feature discovery use addresses of the node.
-hostNetwork: {{ or .root.Values.metrics.enabled (hasPrefix "directx-feature-discovery" (.component | default "")) }}
+hostNetwork: {{ or .root.Values.metrics.enabled (eq (.component | default "") "directx-feature-discovery") }}
 {{- end }}
-{{- if or .config .pool.os }}
+{{- if or .config $isLinux }}
 volumes:
 {{- end }}
-{{- if .pool.os }}
+{{- if $isLinux }}
 # Without types, so that the pod starts on every node.
-{{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
-- name: {{ base . }}
+{{- $folder := .root.Values.devicePluginDir | default "/var/lib/kubelet/device-plugins" }}
+- name: device-plugins
   hostPath:
-    path: {{ replace "/var/lib/kubelet" $.root.Values.linux.kubeletDir . }}
-{{- end }}
-{{- end }}
-{{- if eq (.component | default "") "directx-device-plugin-linux" }}
+    path: {{ $folder }}
+{{- if not .component }}
+- name: pod-resources
+  hostPath:
+    path: {{ printf "%s/../pod-resources" $folder | clean }}
 - name: inventory
   configMap:
-    name: {{ include "directx-device-plugin.linuxName" .root | quote }}
+    name: {{ include "directx-device-plugin.inventoryName" .root | quote }}
+{{- end }}
 {{- end }}
 {{- if .config }}
 - name: config
@@ -416,28 +456,20 @@ securityContext:
     type: RuntimeDefault
 {{- end -}}
 
-{{/* The folders in a Linux pod. They are those of the node, except that its kubelet may use another one. */}}
-{{- define "directx-device-plugin.hostPaths" -}}
-{{- if ne .component "directx-device-plugin-linux" -}}
-{{- list "/var/lib/kubelet/device-plugins" | toJson -}}
-{{- else -}}
-{{- list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" | toJson -}}
-{{- end -}}
-{{- end -}}
-
 {{/* The volumes of the plugin. That of the configuration as a whole: the kubelet does not update a file that is mounted with
 subPath. */}}
 {{- define "directx-device-plugin.volumeMounts" -}}
-{{- if or .config .pool.os }}
+{{- if or .config .root.Values.demonstration.enabled }}
 volumeMounts:
 {{- end }}
-{{- if .pool.os }}
-{{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
-- name: {{ base . }}
-  mountPath: {{ . }}
-  readOnly: {{ ne (base .) "device-plugins" }}
-{{- end }}
-{{- if eq (.component | default "") "directx-device-plugin-linux" }}
+{{- if .root.Values.demonstration.enabled }}
+- name: device-plugins
+  mountPath: /var/lib/kubelet/device-plugins
+  readOnly: false
+{{- if not .component }}
+- name: pod-resources
+  mountPath: /var/lib/kubelet/pod-resources
+  readOnly: true
 - name: inventory
   mountPath: /etc/directx-inventory
   readOnly: true

@@ -270,7 +270,7 @@ fn runs(archive: &Path) {
     let snapshots = ["--snapshotter", "native"];
     containerd.ctr(&[&["images", "import"], &snapshots[..], &[archive.to_str().unwrap()]].concat());
     let version = env!("CARGO_PKG_VERSION");
-    let name = format!("registry.example.com/directx-device-plugin-linux:{version}");
+    let name = format!("localhost/directx-device-plugin-linux:{version}");
     let arguments = ["--rm", "--read-only", &name, "test", "/directx-device-plugin", "--version"];
     let printed = containerd.ctr(&[&["run"], &snapshots[..], &arguments].concat());
     assert_eq!(printed, format!("directx-device-plugin {version}\n"));

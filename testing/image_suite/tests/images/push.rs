@@ -60,9 +60,9 @@ fn containerd_imports_and_pulls_the_images() {
     let containerd = Containerd::start();
     // containerd unpacks only images of its own system.
     let unpack = ["--snapshotter", "native"];
-    for (image, platform, option, unpack) in [
-        (PLUGIN, "windows/amd64", None, &["--no-unpack"][..]),
-        (LINUX, "linux/amd64", Some("--linux"), &unpack),
+    for (image, platform, option, unpack, local) in [
+        (PLUGIN, "windows/amd64", None, &["--no-unpack"][..], "registry.example.com"),
+        (LINUX, "linux/amd64", Some("--linux"), &unpack, "localhost"),
     ] {
         let target = format!("{}/{image}:1.0", registry.address);
         let imported = Builder::new();
@@ -75,7 +75,7 @@ fn containerd_imports_and_pulls_the_images() {
         let archive = imported.output().join(format!("{image}.tar"));
         let import = ["images", "import", "--platform", platform];
         containerd.ctr(&[&import[..], unpack, &[archive.to_str().unwrap()]].concat());
-        let name = format!("registry.example.com/{image}:2.0");
+        let name = format!("{local}/{image}:2.0");
         containerd.assert_complete(&name, &imported.layout(image).digest());
         let fetch = ["content", "fetch", "--plain-http", "--platform", platform];
         containerd.ctr(&[&fetch[..], &[&target]].concat());
