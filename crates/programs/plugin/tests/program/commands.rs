@@ -261,6 +261,8 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],
         &["simulate", "--pod", "x=gpu:1"],
+        &["simulate", "--output", "node", "--pod", "x=directx.microsoft.com/display:1"],
+        &["simulate", "--output", "node", "--verbose"],
         &["simulate", "--pod", "x=a/b:1", "--pod", "x=a/b:2"],
         &["simulate", "--driver-model", "vulkan"],
         &["simulate", "--driver-model", "legacy", "--driver-model", "wddm"],
