@@ -3,6 +3,7 @@
 //! and the host, which does not change.
 
 mod explain;
+mod gpus;
 mod host;
 mod json;
 mod node;
@@ -34,7 +35,7 @@ use kubelet_double::{
 };
 use tracing::subscriber::{self, NoSubscriber};
 
-use crate::simulate::host::{SimulatedHost, Source};
+use crate::simulate::host::{SimulatedHost, Source, WindowsServer};
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
 use crate::simulate::report::{Report, SimulatedPod};
@@ -54,7 +55,7 @@ Examples:
   See what they would get on this node:
     directx-device-plugin record --output host.yaml && directx-device-plugin simulate --inventory host.yaml
   See what they would get on a node with other GPUs:
-    directx-device-plugin simulate --gpu T4 --gpu A10
+    directx-device-plugin simulate --gpu T4 --gpu 'NVIDIA GeForce RTX 4090' --windows 2025
   See each file and variable of a pod:
     directx-device-plugin simulate --pod one=directx.microsoft.com/display:1 --verbose
   See the labels and conditions of the node, with the labels of NVIDIA's GPU Feature Discovery:
@@ -68,9 +69,16 @@ pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
     #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
     pods: Vec<PodArgument>,
-    /// GPU of a made-up host to simulate, such as T4; repeatable
-    #[arg(long = "gpu", value_name = "MODEL", conflicts_with = "inventory")]
+    /// GPU of a made-up host to simulate: a known one, such as T4, or another with its vendor, such as
+    /// 'AMD Radeon PRO W7900'; with `:mcdm` a compute-only GPU, with `:npu` an NPU; repeatable
+    #[arg(long = "gpu", value_name = "NAME[:MODE]", conflicts_with = "inventory")]
     gpus: Vec<String>,
+    /// Windows Server of a made-up host to simulate [default: 2022]
+    #[arg(long, value_enum, value_name = "VERSION", conflicts_with = "inventory")]
+    windows: Option<WindowsServer>,
+    /// Print the GPUs that --gpu knows, and exit
+    #[arg(long, exclusive = true)]
+    list_gpus: bool,
     /// Configuration file (YAML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -115,9 +123,14 @@ struct Simulation {
 
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
+    if arguments.list_gpus {
+        command_line::print(&gpus::list())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     check_names(&arguments.pods)?;
     check_output(arguments)?;
-    let host = SimulatedHost::of(arguments.inventory.as_deref(), &arguments.gpus)?;
+    let SimulateArguments { inventory, gpus, windows, .. } = arguments;
+    let host = SimulatedHost::of(inventory.as_deref(), gpus, *windows)?;
     let config = configuration::load(&Flags {
         driver_models: arguments.models.driver_models.clone(),
         config: arguments.config.clone(),

@@ -129,7 +129,7 @@ impl<'a> Document<'a> {
                 adapters: adapters.len(),
                 source: match report.host.source {
                     Source::Inventory(_) => "inventory",
-                    Source::Gpus => "gpus",
+                    Source::MadeUp => "gpus",
                     Source::Demonstration => "demonstration",
                 },
             },

@@ -18,7 +18,7 @@ const NAME: &str = "windows-gpu-0";
 /// `--manage-nodes-with-annotation-selector`).
 const KWOK: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 /// What else a node has: processors and memory of a small GPU instance, and the kubelet's default
-/// for `maxPods` (KubeletConfiguration). Inventories have none of it.
+/// for `maxPods` (`KubeletConfiguration`). Inventories have none of it.
 const OTHER_RESOURCES: [(&str, &str); 3] = [("cpu", "8"), ("memory", "32Gi"), ("pods", "110")];
 
 #[derive(Serialize)]

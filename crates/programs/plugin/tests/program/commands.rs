@@ -166,22 +166,38 @@ fn details_of_a_simulation_are_only_in_its_verbose_output() {
 }
 
 #[test]
-fn a_host_with_the_gpus_of_the_user_is_simulated() {
-    let (status, out, err) = run(&["simulate", "--gpu", "T4", "--gpu", "a10"]);
+fn a_host_with_the_gpus_and_the_windows_of_the_user_is_simulated() {
+    let gpus = ["T4", "H100:mcdm", "AMD Radeon PRO W7900"].map(|gpu| ["--gpu", gpu]).concat();
+    let (status, out, err) = run(&[&["simulate", "--windows", "2025"], gpus.as_slice()].concat());
     assert_eq!((status, err.as_str()), (Some(0), ""));
-    let expected = [
-        "2 adapters (a made-up host with the GPUs of --gpu, not this one)\n",
-        "\npod-1  yes       NVIDIA Tesla T4  17     exclusive\n",
-        "\npod-2  yes       NVIDIA A10       17     exclusive\n",
-        "note: NVIDIA A10 is not recorded: its driver files are as recorded for NVIDIA Tesla T4\n",
-    ];
-    for text in expected {
-        assert!(out.contains(text), "{text}: {out}");
-    }
+    insta::assert_snapshot!("simulate-gpus", out);
     let (_, json, _) = run(&["simulate", "--gpu", "T4", "--gpu", "T4", "--output", "json"]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["host"]["source"], "gpus");
     assert_eq!(document["resources"][1]["capacity"], 2);
+}
+
+/// What differs between versions of Windows: the device entry, and who gives containers the files.
+#[test]
+fn the_same_gpus_are_simulated_on_each_version_of_windows() {
+    for (windows, device, files) in [
+        ("2019", "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599", 17),
+        ("2022", "vpci-location-path://PCIROOT(0)#PCI(1B00)", 17),
+        ("2025", "vpci-location-path://PCIROOT(0)#PCI(1B00)", 0),
+    ] {
+        let (_, json, _) = run(&["simulate", "--windows", windows, "--output", "json"]);
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let container = &document["pods"][0]["container"];
+        assert_eq!(container["devices"][0]["hostPath"], device, "{windows}");
+        assert_eq!(container["mounts"].as_array().unwrap().len(), files, "{windows}");
+    }
+}
+
+#[test]
+fn the_known_gpus_are_listed() {
+    let (status, out, err) = run(&["simulate", "--list-gpus"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("simulate-list-gpus", out);
 }
 
 /// The smallest inventory of its page.
@@ -255,8 +271,12 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["devices", "--filter", "gpus", "--inventory", &t4],
         &["devices", "--inventory", "/no/such/file.yaml"],
         &["simulate", "--inventory", &broken],
-        &["simulate", "--gpu", "H100"],
+        &["simulate", "--gpu", "L4S"],
+        &["simulate", "--gpu", "T4:tcc"],
+        &["simulate", "--gpu", "T4:npu"],
+        &["simulate", "--gpu", "T4:mcdm", "--windows", "2019"],
         &["simulate", "--gpu", "T4", "--inventory", &t4],
+        &["simulate", "--windows", "2025", "--inventory", &t4],
         &["simulate", "--pod", "x"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],
