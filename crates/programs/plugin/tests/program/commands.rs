@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::harness::{inventories, outcome, program, recorded};
+use crate::harness::{capacities, inventories, outcome, program, recorded};
 
 /// Runs the program, and replaces the folder of the recorded hosts in its output.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -200,12 +200,39 @@ fn the_known_gpus_are_listed() {
     insta::assert_snapshot!("simulate-list-gpus", out);
 }
 
+/// An inventory of the page about them, in the order of the page.
+fn example(n: usize) -> &'static str {
+    let page = include_str!("../../../../../docs/reference/inventory.md");
+    page.split("```yaml\n").nth(n + 1).and_then(|rest| rest.split("```").next()).unwrap()
+}
+
+/// The inventory of the page with a GPU in MCDM mode, an NPU and a GPU of AMD.
+#[test]
+fn the_devices_of_the_page_about_inventories_are_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.yaml");
+    std::fs::write(&path, example(1)).unwrap();
+    let path = path.to_str().unwrap();
+    let document = |command| {
+        let (_, out, err) = run(&[command, "--output", "json", "--inventory", path]);
+        serde_json::from_str::<serde_json::Value>(&out).unwrap_or_else(|_| panic!("{err}"))
+    };
+    let simulation = document("simulate");
+    assert_eq!(simulation["notes"], serde_json::json!([]));
+    assert_eq!(
+        capacities(&simulation),
+        [("directx.microsoft.com/compute".into(), 2), ("directx.microsoft.com/display".into(), 1)]
+    );
+    let devices = document("devices")["devices"].take();
+    let devices = devices.as_array().unwrap().iter();
+    let kinds: Vec<String> = devices.map(|d| format!("{} {}", d["vendor"], d["kind"])).collect();
+    assert_eq!(kinds, [r#""nvidia" "gpu""#, r#""intel" "npu""#, r#""amd" "gpu""#]);
+}
+
 /// The smallest inventory of its page.
 #[test]
 fn the_smallest_inventory_has_a_pod_with_its_gpu_and_one_without_pnp_says_why_it_has_none() {
-    let page = include_str!("../../../../../docs/reference/inventory.md");
-    let smallest =
-        page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let smallest = example(0);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("host.yaml");
     std::fs::write(&path, smallest).unwrap();
