@@ -137,7 +137,7 @@ fn with_attribute(attribute: Attribute, vendor: u32) -> Vec<Device> {
          hardware: true\n  hardwareId: {{vendor: {vendor}, device: 1}}\n  pnp: {{id: 'PCI\\A', \
          locationPaths: [L]}}\n"
     );
-    let snapshot = config::inventory::parse("one attribute", &text).unwrap();
+    let snapshot = config::inventory::parse("one attribute", &text).expect("a valid inventory");
     discover(&snapshot, Criteria::ALL).devices
 }
 

@@ -38,6 +38,54 @@ fn devices_of_recorded_hosts_as_text_and_json() {
     }
 }
 
+/// The resource of each device, or why it has none.
+fn resources_of_devices(arguments: &[&str], variables: &[(&str, &str)]) -> (Vec<String>, String) {
+    let mut devices = program();
+    devices.args(["devices", "--output", "json"]).args(arguments);
+    let output = devices.envs(variables.iter().copied()).output().unwrap();
+    let (status, out, err) = outcome(&output);
+    assert_eq!(status, Some(0), "{err}");
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let resource = |device: &serde_json::Value| {
+        let [resource, why] = ["resource", "notAdvertised"].map(|key| device[key].as_str());
+        assert!(resource.is_some() != why.is_some(), "{device}");
+        resource.or(why).unwrap().to_owned()
+    };
+    (document["devices"].as_array().unwrap().iter().map(resource).collect(), err)
+}
+
+#[test]
+fn devices_have_the_resource_of_the_configuration() {
+    let display = "directx.microsoft.com/display";
+    let host = recorded("aws-t4-two.yaml").display().to_string();
+    let inventory = ["--inventory", host.as_str()];
+    let of = |options: &[&str], variables: &[(&str, &str)]| {
+        resources_of_devices(&[&inventory, options].concat(), variables)
+    };
+    assert_eq!(of(&[], &[]).0, [display, display]);
+    assert_eq!(of(&["--driver-model", "legacy"], &[]).0, ["microsoft.com/directx"; 2]);
+    let renamed = ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "example.com/gpu");
+    assert_eq!(of(&[], &[renamed]).0, ["example.com/gpu"; 2]);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    let rule = "resources: [{name: example.com/slot, match: {locationPath: PCIROOT(0)#PCI(1C00)}}]";
+    std::fs::write(&config, rule).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    assert_eq!(of(&config, &[]).0, [display, "example.com/slot"]);
+    let only_mcdm = of(&["--driver-model", "mcdm"], &[]).0;
+    assert!(only_mcdm[0].starts_with("not matched by any enabled driver model"), "{only_mcdm:?}");
+
+    // The devices of a node are listed also if its configuration is invalid.
+    let invalid = ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "-1");
+    let (resources, err) = of(&[], &[invalid]);
+    assert_eq!(resources, ["the configuration is invalid"; 2]);
+    let warning = "warning: the configuration is invalid: variable WDDM_DEVICE_PLUGIN_MULTITENANCY";
+    assert!(err.starts_with(warning), "{err}");
+    let (status, out, err) = run(&["devices", "--inventory", &host, "--config", "/missing.yaml"]);
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(err.contains("/missing.yaml"), "{err}");
+}
+
 #[test]
 fn simulations_of_recorded_hosts_as_text() {
     // In memory, the output has a note about it.
