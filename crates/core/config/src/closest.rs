@@ -6,10 +6,7 @@ const LONGEST: usize = 64;
 /// The name in `candidates` that is most similar to `name`, compared without case, if it is similar
 /// enough to be a typing mistake.
 #[must_use]
-pub(crate) fn closest<'c>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn closest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if name.len() > LONGEST {
         return None;
     }

@@ -44,6 +44,7 @@ mod text;
 mod values;
 mod variables;
 
+pub use closest::closest;
 pub use config::{Config, Flags, load};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;

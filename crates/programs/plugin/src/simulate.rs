@@ -3,8 +3,10 @@
 //! and the host, which does not change.
 
 mod explain;
+mod gpus;
 mod host;
 mod json;
+mod node;
 mod pod_argument;
 mod report;
 
@@ -14,9 +16,9 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
+use command_line::Failure;
 use command_line::options::DriverModels;
 use command_line::verdict::print_report;
-use command_line::{Failure, OutputFormat};
 use config::Flags;
 use daemon::configuration;
 use daemon::event_loop;
@@ -33,7 +35,7 @@ use kubelet_double::{
 };
 use tracing::subscriber::{self, NoSubscriber};
 
-use crate::simulate::host::{SimulatedHost, Source};
+use crate::simulate::host::{SimulatedHost, Source, WindowsServer};
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
 use crate::simulate::report::{Report, SimulatedPod};
@@ -53,11 +55,13 @@ Examples:
   See what they would get on this node:
     directx-device-plugin record --output host.yaml && directx-device-plugin simulate --inventory host.yaml
   See what they would get on a node with other GPUs:
-    directx-device-plugin simulate --gpu T4 --gpu A10
+    directx-device-plugin simulate --gpu T4 --gpu 'NVIDIA GeForce RTX 4090' --windows 2025
   See each file and variable of a pod:
     directx-device-plugin simulate --pod one=directx.microsoft.com/display:1 --verbose
   See the labels and conditions of the node, with the labels of NVIDIA's GPU Feature Discovery:
     directx-device-plugin simulate --gfd-labels
+  Add the node to a cluster with KWOK, to see where its scheduler places pods:
+    directx-device-plugin simulate --output node | kubectl apply -f -
 
 docs/reference/inventory.md describes inventories, which can also be written by hand."
 )]
@@ -65,9 +69,16 @@ pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
     #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
     pods: Vec<PodArgument>,
-    /// GPU of a made-up host to simulate, such as T4; repeatable
-    #[arg(long = "gpu", value_name = "MODEL", conflicts_with = "inventory")]
+    /// GPU of a made-up host to simulate: a known one, such as T4, or another with its vendor, such as
+    /// 'AMD Radeon PRO W7900'; with `:mcdm` a compute-only GPU, with `:npu` an NPU; repeatable
+    #[arg(long = "gpu", value_name = "NAME[:MODE]", conflicts_with = "inventory")]
     gpus: Vec<String>,
+    /// Windows Server of a made-up host to simulate [default: 2022]
+    #[arg(long, value_enum, value_name = "VERSION", conflicts_with = "inventory")]
+    windows: Option<WindowsServer>,
+    /// Print the GPUs that --gpu knows, and exit
+    #[arg(long, exclusive = true)]
+    list_gpus: bool,
     /// Configuration file (YAML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -77,9 +88,9 @@ pub(crate) struct SimulateArguments {
     inventory: Option<PathBuf>,
     #[command(flatten)]
     models: DriverModels,
-    /// Output format
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
-    output: OutputFormat,
+    /// Output format; `node` is a manifest of the node object, for a cluster with KWOK
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SimulateOutput::Text)]
+    output: SimulateOutput,
     /// Also print what each pod's container gets (device entry, files and variables), and the labels
     /// and conditions of the node
     #[arg(long, short)]
@@ -87,6 +98,17 @@ pub(crate) struct SimulateArguments {
     /// Also show the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
     #[arg(long)]
     gfd_labels: bool,
+}
+
+/// The value of `--output`.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum SimulateOutput {
+    /// Human-readable
+    Text,
+    /// JSON
+    Json,
+    /// A manifest of the node object (YAML)
+    Node,
 }
 
 /// Without `--pod`, the most pods of a resource that request one device.
@@ -101,8 +123,14 @@ struct Simulation {
 
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
+    if arguments.list_gpus {
+        command_line::print(&gpus::list())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     check_names(&arguments.pods)?;
-    let host = SimulatedHost::of(arguments.inventory.as_deref(), &arguments.gpus)?;
+    check_output(arguments)?;
+    let SimulateArguments { inventory, gpus, windows, .. } = arguments;
+    let host = SimulatedHost::of(inventory.as_deref(), gpus, *windows)?;
     let config = configuration::load(&Flags {
         driver_models: arguments.models.driver_models.clone(),
         config: arguments.config.clone(),
@@ -119,6 +147,8 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let devices = NodeDevices::fixed(Catalog::new(config.policy), host.snapshot.clone())?;
     let Simulation { resources, pods, left_out } =
         runtime.block_on(simulate(&devices, &arguments.pods))?;
+    // The node object says nothing of pods.
+    let left_out = if arguments.output == SimulateOutput::Node { Vec::new() } else { left_out };
     let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
     let node = NodeReport::of(&devices.set());
     let conditions =
@@ -134,13 +164,17 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
         pods,
     };
     match arguments.output {
-        OutputFormat::Text => {
+        SimulateOutput::Text => {
             let shows_node = arguments.verbose || arguments.gfd_labels;
             print_report(&report.text(arguments.verbose, shows_node))?;
         }
-        OutputFormat::Json => {
+        SimulateOutput::Json => {
             report.notes.splice(0..0, config.notices);
             command_line::print_json(&Document::of(&report))?;
+        }
+        SimulateOutput::Node => {
+            report.notes.splice(0..0, config.notices);
+            command_line::print(&node::manifest(&report)?)?;
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -154,6 +188,24 @@ fn check_names(pods: &[PodArgument]) -> Result<(), Failure> {
         Some(pod) => Err(Failure::usage(anyhow!("several pods are named `{}`", pod.name))
             .hint("give each pod a name; a pod requests several resources as NAME=R:1,S:1")),
     }
+}
+
+/// Fails if an option is about pods or text, and the output is only a node object.
+fn check_output(arguments: &SimulateArguments) -> Result<(), Failure> {
+    if arguments.output != SimulateOutput::Node {
+        return Ok(());
+    }
+    let (option, hint) = if !arguments.pods.is_empty() {
+        (
+            "--pod",
+            "leave out `--pod`: the scheduler of the cluster decides where pods of the cluster run",
+        )
+    } else if arguments.verbose {
+        ("--verbose", "leave out `--verbose`: the node object always has labels and conditions")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(anyhow!("`{option}` cannot be used with `--output node`")).hint(hint))
 }
 
 /// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that

@@ -25,6 +25,54 @@
 //! and its location path, an adapter cannot be assigned to a container, so it is not advertised.
 //! Without `driverStore`, containers get no runtime files.
 //!
+//! # Attributes
+//!
+//! The attributes decide what a device is. One with display and compute is in
+//! `directx.microsoft.com/display`, one with only compute in `directx.microsoft.com/compute`, and
+//! any other in no resource.
+//!
+//! | attribute | display | compute | kind |
+//! |---|---|---|---|
+//! | `d3d11-graphics` | yes | | gpu |
+//! | `d3d12-graphics` | yes | yes | gpu |
+//! | `d3d12-core-compute` | | yes | |
+//! | `d3d12-generic-ml` | | yes | |
+//! | `d3d12-generic-media` | | | |
+//! | `gpu` | | of AMD, Intel, NVIDIA and Qualcomm | gpu |
+//! | `compute-accelerator` | | yes | accelerator |
+//! | `npu` | | yes | npu |
+//! | `media-accelerator` | | | accelerator |
+//!
+//! Of several kinds, the attributes `gpu` and `npu` decide first, then graphics. Compute-only
+//! devices of NVIDIA are GPUs in any case but `npu`. Without a kind, those of AMD, Intel and
+//! Qualcomm are NPUs, others accelerators.
+//!
+//! Three other devices: a GPU in MCDM mode and an NPU, which only compute, and a GPU of AMD:
+//!
+//! ```yaml
+//! schema: directx-inventory/v1
+//! host: {product: Windows Server 2025, build: 10.0.26100.1742, hcsSchemas: ['2.9']}
+//! adapters:
+//! - luid: 1
+//!   driverDescription: NVIDIA L40S
+//!   attributes: [d3d12-core-compute, gpu]
+//!   hardware: true
+//!   hardwareId: {vendor: 0x10DE, device: 0x26B9}
+//!   pnp: {id: 'PCI\VEN_10DE&DEV_26B9\1', locationPaths: ['PCIROOT(0)#PCI(1B00)']}
+//! - luid: 2
+//!   driverDescription: Intel(R) AI Boost
+//!   attributes: [d3d12-generic-ml, npu]
+//!   hardware: true
+//!   hardwareId: {vendor: 0x8086, device: 0x7D1D}
+//!   pnp: {id: 'PCI\VEN_8086&DEV_7D1D\1', locationPaths: ['PCIROOT(0)#PCI(0B00)']}
+//! - luid: 3
+//!   driverDescription: AMD Radeon PRO V620
+//!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]
+//!   hardware: true
+//!   hardwareId: {vendor: 0x1002, device: 0x73A1}
+//!   pnp: {id: 'PCI\VEN_1002&DEV_73A1\1', locationPaths: ['PCIROOT(0)#PCI(1C00)']}
+//! ```
+//!
 //! # Every key
 //!
 //! ```yaml

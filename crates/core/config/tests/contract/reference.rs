@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use config::KeyReference;
-use devices::DriverModel;
+use devices::{Attribute, Criteria, Device, DriverModel, discover};
 
 use crate::environment::{SECTIONS, configured, every_key, keys};
 
@@ -123,8 +123,57 @@ fn the_page_about_inventories_matches_the_code_and_its_files_are_read() {
     doc_pages::assert_page("reference/inventory.md", &page);
     let files: Vec<&str> =
         page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [smallest, whole] = files.as_slice() else { panic!("{page}") };
+    let [smallest, others, whole] = files.as_slice() else { panic!("{page}") };
     assert!(smallest.lines().count() <= 12, "{smallest}");
     assert_eq!(config::inventory::parse("smallest", smallest).unwrap().adapters.len(), 1);
+    assert_eq!(config::inventory::parse("others", others).unwrap().adapters.len(), 3);
     config::inventory::parse("whole", whole).unwrap();
+}
+
+/// The devices of a host whose only adapter has one attribute.
+fn with_attribute(attribute: Attribute, vendor: u32) -> Vec<Device> {
+    let text = format!(
+        "schema: directx-inventory/v1\nadapters:\n- luid: 1\n  attributes: [{attribute}]\n  \
+         hardware: true\n  hardwareId: {{vendor: {vendor}, device: 1}}\n  pnp: {{id: 'PCI\\A', \
+         locationPaths: [L]}}\n"
+    );
+    let snapshot = config::inventory::parse("one attribute", &text).expect("a valid inventory");
+    discover(&snapshot, Criteria::ALL).devices
+}
+
+#[test]
+fn the_table_of_attributes_says_what_each_makes() {
+    const VENDORS: [u32; 6] = [0x1002, 0x8086, 0x10DE, 0x5143, 0x1A03, 0x1414];
+    let page = inventory_page();
+    for attribute in Attribute::ALL {
+        let devices: Vec<Device> =
+            VENDORS.iter().flat_map(|vendor| with_attribute(*attribute, *vendor)).collect();
+        let display = match devices.iter().filter(|device| device.display).count() {
+            0 => "",
+            6 => "yes ",
+            _ => "some ",
+        };
+        let compute: Vec<bool> = devices.iter().map(|device| device.compute).collect();
+        let compute = match compute.as_slice() {
+            [false, false, false, false, false, false] => "",
+            [true, true, true, true, true, true] => "yes ",
+            [true, true, true, true, false, false] => "of AMD, Intel, NVIDIA and Qualcomm ",
+            _ => "other ",
+        };
+        let kinds: Vec<String> = devices.iter().map(|device| device.kind.to_string()).collect();
+        let [amd, intel, nvidia, qualcomm, others @ ..] = kinds.as_slice() else {
+            panic!("{attribute}: {kinds:?}")
+        };
+        // Without a kind, the vendor decides, as the text below the table says.
+        let by_vendor = ["npu", "npu", "gpu", "npu", "accelerator", "accelerator"];
+        let kind = if kinds == by_vendor { String::new() } else { format!("{amd} ") };
+        if kinds != by_vendor {
+            assert!([intel, qualcomm, &others[0], &others[1]].iter().all(|kind| *kind == amd));
+            assert!(nvidia == amd || nvidia == "gpu" && amd != "npu", "{attribute}: {kinds:?}");
+        }
+        let row = format!("\n| `{attribute}` | {display}| {compute}| {kind}|\n");
+        assert!(page.contains(&row), "the page lacks {row}");
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(rows, Attribute::ALL.len());
 }

@@ -4,7 +4,7 @@
 use devices::{Device, DeviceKind, HostSnapshot, License, RuntimeFile, Selection};
 use serde::Serialize;
 
-use crate::devices::{driver_key, location_path, store_path};
+use crate::devices::{Resources, driver_key, location_path, store_path};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +31,8 @@ struct DeviceView<'a> {
     detachable: bool,
     supports_display: bool,
     supports_compute: bool,
+    resource: Option<&'a str>,
+    not_advertised: Option<&'a str>,
     healthy: bool,
     license: Option<License>,
     runtime_files: Vec<File>,
@@ -60,13 +62,18 @@ struct DeviceWithoutAdapter<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn of(selection: &'a Selection, snapshot: &'a HostSnapshot) -> Document<'a> {
+    pub(super) fn of(
+        selection: &'a Selection,
+        snapshot: &'a HostSnapshot,
+        resources: &'a Resources,
+    ) -> Document<'a> {
         let skipped = selection.skipped.iter().map(|skipped| SkippedAdapter {
             luid: skipped.luid.0,
             reason: skipped.reason.to_string(),
         });
+        let devices = selection.devices.iter();
         Document {
-            devices: selection.devices.iter().map(DeviceView::of).collect(),
+            devices: devices.map(|device| DeviceView::of(device, resources)).collect(),
             skipped: skipped.collect(),
             devices_without_adapter: snapshot
                 .devices_without_adapter
@@ -82,7 +89,8 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> DeviceView<'a> {
-    fn of(device: &'a Device) -> DeviceView<'a> {
+    fn of(device: &'a Device, resources: &'a Resources) -> DeviceView<'a> {
+        let resource = resources.of_device(device);
         DeviceView {
             id: device.id.as_str(),
             luid: device.luid.0,
@@ -97,6 +105,8 @@ impl<'a> DeviceView<'a> {
             detachable: device.detachable,
             supports_display: device.display,
             supports_compute: device.compute,
+            resource: resource.ok(),
+            not_advertised: resource.err(),
             healthy: device.health.is_healthy(),
             license: device.nvidia.license,
             runtime_files: files(&device.runtime_files.system32),

@@ -1,6 +1,7 @@
 //! The JSON document of `simulate`. `docs/reference/json.md` describes each key, and a
 //! test compares that page with what the command prints.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use device_plugin::v1beta1::Device;
@@ -99,12 +100,12 @@ struct MountEntry<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition<'a> {
+pub(crate) struct Condition<'a> {
     #[serde(rename = "type")]
-    kind: &'static str,
-    status: String,
-    reason: &'static str,
-    message: &'a str,
+    pub(crate) kind: &'static str,
+    pub(crate) status: String,
+    pub(crate) reason: &'static str,
+    pub(crate) message: Cow<'a, str>,
 }
 
 impl<'a> Document<'a> {
@@ -128,7 +129,7 @@ impl<'a> Document<'a> {
                 adapters: adapters.len(),
                 source: match report.host.source {
                     Source::Inventory(_) => "inventory",
-                    Source::Gpus => "gpus",
+                    Source::MadeUp => "gpus",
                     Source::Demonstration => "demonstration",
                 },
             },
@@ -184,12 +185,12 @@ impl<'a> Container<'a> {
 }
 
 impl<'a> Condition<'a> {
-    fn of(condition: &'a report::Condition) -> Condition<'a> {
+    pub(crate) fn of(condition: &'a report::Condition) -> Condition<'a> {
         Condition {
             kind: condition.kind.name(),
             status: condition.status.to_string(),
             reason: condition.reason,
-            message: &condition.message,
+            message: condition.message.as_str().into(),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Report {
         let source = match source {
             Source::Inventory(path) => path.display().to_string(),
             Source::Demonstration => "a recorded host for demonstration, not this one".to_owned(),
-            Source::Gpus => "a made-up host with the GPUs of --gpu, not this one".to_owned(),
+            Source::MadeUp => "a made-up host, not this one".to_owned(),
         };
         let count = snapshot.adapters.len();
         let source = printable(&source);

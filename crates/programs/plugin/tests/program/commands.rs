@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::harness::{inventories, outcome, program, recorded};
+use crate::harness::{capacities, inventories, outcome, program, recorded};
 
 /// Runs the program, and replaces the folder of the recorded hosts in its output.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -36,6 +36,54 @@ fn devices_of_recorded_hosts_as_text_and_json() {
             }
         }
     }
+}
+
+/// The resource of each device, or why it has none.
+fn resources_of_devices(arguments: &[&str], variables: &[(&str, &str)]) -> (Vec<String>, String) {
+    let mut devices = program();
+    devices.args(["devices", "--output", "json"]).args(arguments);
+    let output = devices.envs(variables.iter().copied()).output().unwrap();
+    let (status, out, err) = outcome(&output);
+    assert_eq!(status, Some(0), "{err}");
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let resource = |device: &serde_json::Value| {
+        let [resource, why] = ["resource", "notAdvertised"].map(|key| device[key].as_str());
+        assert!(resource.is_some() != why.is_some(), "{device}");
+        resource.or(why).unwrap().to_owned()
+    };
+    (document["devices"].as_array().unwrap().iter().map(resource).collect(), err)
+}
+
+#[test]
+fn devices_have_the_resource_of_the_configuration() {
+    let display = "directx.microsoft.com/display";
+    let host = recorded("aws-t4-two.yaml").display().to_string();
+    let inventory = ["--inventory", host.as_str()];
+    let of = |options: &[&str], variables: &[(&str, &str)]| {
+        resources_of_devices(&[&inventory, options].concat(), variables)
+    };
+    assert_eq!(of(&[], &[]).0, [display, display]);
+    assert_eq!(of(&["--driver-model", "legacy"], &[]).0, ["microsoft.com/directx"; 2]);
+    let renamed = ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "example.com/gpu");
+    assert_eq!(of(&[], &[renamed]).0, ["example.com/gpu"; 2]);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    let rule = "resources: [{name: example.com/slot, match: {locationPath: PCIROOT(0)#PCI(1C00)}}]";
+    std::fs::write(&config, rule).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    assert_eq!(of(&config, &[]).0, [display, "example.com/slot"]);
+    let only_mcdm = of(&["--driver-model", "mcdm"], &[]).0;
+    assert!(only_mcdm[0].starts_with("not matched by any enabled driver model"), "{only_mcdm:?}");
+
+    // The devices of a node are listed also if its configuration is invalid.
+    let invalid = ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "-1");
+    let (resources, err) = of(&[], &[invalid]);
+    assert_eq!(resources, ["the configuration is invalid"; 2]);
+    let warning = "warning: the configuration is invalid: variable WDDM_DEVICE_PLUGIN_MULTITENANCY";
+    assert!(err.starts_with(warning), "{err}");
+    let (status, out, err) = run(&["devices", "--inventory", &host, "--config", "/missing.yaml"]);
+    assert_eq!((status, out.as_str()), (Some(2), ""));
+    assert!(err.contains("/missing.yaml"), "{err}");
 }
 
 #[test]
@@ -166,30 +214,73 @@ fn details_of_a_simulation_are_only_in_its_verbose_output() {
 }
 
 #[test]
-fn a_host_with_the_gpus_of_the_user_is_simulated() {
-    let (status, out, err) = run(&["simulate", "--gpu", "T4", "--gpu", "a10"]);
+fn a_host_with_the_gpus_and_the_windows_of_the_user_is_simulated() {
+    let gpus = ["T4", "H100:mcdm", "AMD Radeon PRO W7900"].map(|gpu| ["--gpu", gpu]).concat();
+    let (status, out, err) = run(&[&["simulate", "--windows", "2025"], gpus.as_slice()].concat());
     assert_eq!((status, err.as_str()), (Some(0), ""));
-    let expected = [
-        "2 adapters (a made-up host with the GPUs of --gpu, not this one)\n",
-        "\npod-1  yes       NVIDIA Tesla T4  17     exclusive\n",
-        "\npod-2  yes       NVIDIA A10       17     exclusive\n",
-        "note: NVIDIA A10 is not recorded: its driver files are as recorded for NVIDIA Tesla T4\n",
-    ];
-    for text in expected {
-        assert!(out.contains(text), "{text}: {out}");
-    }
+    insta::assert_snapshot!("simulate-gpus", out);
     let (_, json, _) = run(&["simulate", "--gpu", "T4", "--gpu", "T4", "--output", "json"]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["host"]["source"], "gpus");
     assert_eq!(document["resources"][1]["capacity"], 2);
 }
 
+/// What differs between versions of Windows: the device entry, and who gives containers the files.
+#[test]
+fn the_same_gpus_are_simulated_on_each_version_of_windows() {
+    for (windows, device, files) in [
+        ("2019", "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599", 17),
+        ("2022", "vpci-location-path://PCIROOT(0)#PCI(1B00)", 17),
+        ("2025", "vpci-location-path://PCIROOT(0)#PCI(1B00)", 0),
+    ] {
+        let (_, json, _) = run(&["simulate", "--windows", windows, "--output", "json"]);
+        let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let container = &document["pods"][0]["container"];
+        assert_eq!(container["devices"][0]["hostPath"], device, "{windows}");
+        assert_eq!(container["mounts"].as_array().unwrap().len(), files, "{windows}");
+    }
+}
+
+#[test]
+fn the_known_gpus_are_listed() {
+    let (status, out, err) = run(&["simulate", "--list-gpus"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("simulate-list-gpus", out);
+}
+
+/// An inventory of the page about them, in the order of the page.
+fn example(n: usize) -> &'static str {
+    let page = include_str!("../../../../../docs/reference/inventory.md");
+    page.split("```yaml\n").nth(n + 1).and_then(|rest| rest.split("```").next()).unwrap()
+}
+
+/// The inventory of the page with a GPU in MCDM mode, an NPU and a GPU of AMD.
+#[test]
+fn the_devices_of_the_page_about_inventories_are_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.yaml");
+    std::fs::write(&path, example(1)).unwrap();
+    let path = path.to_str().unwrap();
+    let document = |command| {
+        let (_, out, err) = run(&[command, "--output", "json", "--inventory", path]);
+        serde_json::from_str::<serde_json::Value>(&out).unwrap_or_else(|_| panic!("{err}"))
+    };
+    let simulation = document("simulate");
+    assert_eq!(simulation["notes"], serde_json::json!([]));
+    assert_eq!(
+        capacities(&simulation),
+        [("directx.microsoft.com/compute".into(), 2), ("directx.microsoft.com/display".into(), 1)]
+    );
+    let devices = document("devices")["devices"].take();
+    let devices = devices.as_array().unwrap().iter();
+    let kinds: Vec<String> = devices.map(|d| format!("{} {}", d["vendor"], d["kind"])).collect();
+    assert_eq!(kinds, [r#""nvidia" "gpu""#, r#""intel" "npu""#, r#""amd" "gpu""#]);
+}
+
 /// The smallest inventory of its page.
 #[test]
 fn the_smallest_inventory_has_a_pod_with_its_gpu_and_one_without_pnp_says_why_it_has_none() {
-    let page = include_str!("../../../../../docs/reference/inventory.md");
-    let smallest =
-        page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let smallest = example(0);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("host.yaml");
     std::fs::write(&path, smallest).unwrap();
@@ -255,12 +346,18 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["devices", "--filter", "gpus", "--inventory", &t4],
         &["devices", "--inventory", "/no/such/file.yaml"],
         &["simulate", "--inventory", &broken],
-        &["simulate", "--gpu", "H100"],
+        &["simulate", "--gpu", "L4S"],
+        &["simulate", "--gpu", "T4:tcc"],
+        &["simulate", "--gpu", "T4:npu"],
+        &["simulate", "--gpu", "T4:mcdm", "--windows", "2019"],
         &["simulate", "--gpu", "T4", "--inventory", &t4],
+        &["simulate", "--windows", "2025", "--inventory", &t4],
         &["simulate", "--pod", "x"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],
         &["simulate", "--pod", "x=gpu:1"],
+        &["simulate", "--output", "node", "--pod", "x=directx.microsoft.com/display:1"],
+        &["simulate", "--output", "node", "--verbose"],
         &["simulate", "--pod", "x=a/b:1", "--pod", "x=a/b:2"],
         &["simulate", "--driver-model", "vulkan"],
         &["simulate", "--driver-model", "legacy", "--driver-model", "wddm"],

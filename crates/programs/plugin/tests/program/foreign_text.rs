@@ -88,6 +88,19 @@ fn no_command_prints_control_characters_of_an_inventory() {
 }
 
 #[test]
+fn a_node_object_stays_valid_with_control_characters_of_an_inventory() {
+    let inventory = inventory();
+    let mut run = program();
+    run.args(["simulate", "--output", "node", "--inventory"]).arg(inventory.path());
+    let (_, out, err) = outcome(&run.output().unwrap());
+    assert!(is_harmless(&out), "{out:?}");
+    let node: Value = serde_saphyr::from_str(&out).unwrap();
+    let message = node["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains(r"(U\u{1b}[31m"), "{message} {err}");
+    assert!(out.starts_with("# note: ") && out.contains("\napiVersion: v1\nkind: Node\n"), "{out}");
+}
+
+#[test]
 fn a_simulation_prints_the_names_of_mounted_files() {
     let inventory = inventory();
     let path = inventory.path().to_str().unwrap();

@@ -166,7 +166,7 @@ fn bash_completes_commands_options_and_values() {
     for (words, expected) in [
         (&["sim"][..], "simulate\n"),
         (&["simulate", "--inv"], "--inventory\n"),
-        (&["simulate", "--output", ""], "text json\n"),
+        (&["simulate", "--output", ""], "text json node\n"),
         (&["service", "un"], "uninstall\n"),
     ] {
         let mut bash = Command::new("bash");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::harness::{Simulation, outcome, program, recorded};
+use crate::harness::{Simulation, inventories, outcome, program, recorded};
 
 const T4: &str = "aws-t4-two.yaml";
 /// The keys of a condition.
@@ -195,4 +195,78 @@ fn the_text_shows_labels_and_conditions_on_request_between_pods_and_notes() {
     assert!(verbose.contains(&format!("{expected}\n\nnote: ")), "{verbose}");
     let pod = verbose.find("\npod pod-2 requests ").unwrap();
     assert!(pod < verbose.find(&expected).unwrap(), "{verbose}");
+}
+
+/// The node object of a simulation.
+fn manifest(host: &str, flags: &[&str]) -> String {
+    let mut simulate = program();
+    simulate.args(["simulate", "--output", "node", "--inventory"]).arg(recorded(host)).args(flags);
+    let (status, out, err) = outcome(&simulate.output().unwrap());
+    assert_eq!((status, err.as_str()), (Some(0), ""), "{host}");
+    out
+}
+
+#[test]
+fn a_node_object_has_comments_for_notes_and_is_always_the_same() {
+    let object = manifest("made-up-npu-beside-gpu.yaml", &["--gfd-labels"]);
+    assert_eq!(manifest("made-up-npu-beside-gpu.yaml", &["--gfd-labels"]), object);
+    insta::assert_snapshot!("node-object", object);
+}
+
+/// The text of this simulation has a note that it has fewer pods than the host has replicas.
+#[test]
+fn a_node_object_has_no_note_about_pods() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "multitenancy: 20\n").unwrap();
+    let object = manifest(T4, &["--config", config.to_str().unwrap()]);
+    assert!(object.starts_with("apiVersion: v1\n"), "{object}");
+    assert!(object.contains("directx.microsoft.com/display: \"40\"\n"), "{object}");
+}
+
+#[test]
+fn a_node_object_says_the_same_as_the_json_document() {
+    for host in inventories() {
+        let mut document = Simulation { host: &host, ..Default::default() }.run();
+        let text = manifest(&host, &[]);
+        let mut object: Value = serde_saphyr::from_str(&text).unwrap();
+        let of_kubelet = [
+            ("kubernetes.io/arch", "amd64"),
+            ("kubernetes.io/hostname", "windows-gpu-0"),
+            ("kubernetes.io/os", "windows"),
+        ];
+        let labels = object["metadata"]["labels"].as_object_mut().unwrap();
+        for (name, value) in of_kubelet {
+            assert_eq!(labels.remove(name).unwrap(), value, "{host}");
+        }
+        let build = labels.remove("node.kubernetes.io/windows-build");
+        assert_eq!(object["metadata"]["labels"], document["labels"], "{host}");
+        let expected = document["host"]["build"].as_str();
+        let begin = build.as_ref().map(|build| format!("{}.", build.as_str().unwrap()));
+        assert_eq!(begin.is_some(), expected.is_some(), "{host}");
+        assert!(expected.unwrap_or_default().starts_with(&begin.unwrap_or_default()), "{host}");
+
+        let status = &mut object["status"];
+        for key in ["capacity", "allocatable"] {
+            let numbers = status[key].as_object_mut().unwrap();
+            for other in ["cpu", "memory", "pods"] {
+                numbers.remove(other).unwrap();
+            }
+            let resources = document["resources"].as_array().unwrap().iter();
+            let expected: serde_json::Map<String, Value> = resources
+                .map(|r| (r["name"].as_str().unwrap().to_owned(), r[key].to_string().into()))
+                .collect();
+            assert_eq!(*numbers, expected, "{host}");
+        }
+        let ready = status["conditions"].as_array_mut().unwrap().pop().unwrap();
+        assert_eq!((&ready["type"], &ready["status"]), (&"Ready".into(), &"True".into()));
+        assert_eq!(status["conditions"], document["conditions"].take(), "{host}");
+        assert_eq!(status["nodeInfo"]["operatingSystem"], "windows");
+        let notes = document["notes"].as_array().unwrap().len();
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("# note: ")).count(),
+            notes,
+            "{host}"
+        );
+    }
 }
