@@ -74,7 +74,7 @@ var invalidValues = []struct{ name, values, message string }{
 		"pools[1] (a) has the same name as another DaemonSet"},
 	{"a demonstration with visibility", "demonstration: {enabled: true}\nvisibility: {enabled: true}",
 		"demonstration.enabled cannot be combined with visibility.enabled, because its containers get no files: switch one of them off"},
-	{"an unknown GPU", "demonstration: {enabled: true, gpus: [T4, S3]}", "demonstration.gpus[1] is S3, which is not known: use one of A10, A16, A2, "},
+	{"an unknown GPU", "demonstration: {enabled: true, gpus: [T4, S3]}", "demonstration.gpus[1] is S3, which is not known: use one of A10, A100, A16, A2, Flex 170, "},
 	{"no GPU", "demonstration: {enabled: true, gpus: []}", "at '/demonstration/gpus': minItems: got 0, want 1"},
 	{"a folder of Windows in a demonstration", "demonstration: {enabled: true}\ndevicePluginDir: 'D:\\kubelet\\device-plugins'",
 		"devicePluginDir is D:\\kubelet\\device-plugins, and the nodes of a demonstration run Linux: write a path such as /var/lib/k0s/kubelet/device-plugins"},

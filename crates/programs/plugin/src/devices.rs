@@ -63,7 +63,7 @@ impl Resources {
         let flags = Flags {
             driver_models: arguments.models.driver_models.clone(),
             config: arguments.input.config.clone(),
-            device_plugin_dir: None,
+            ..Flags::default()
         };
         let is_named = flags.config.is_some() || !flags.driver_models.is_empty();
         let config = match configuration::load(&flags) {

@@ -188,7 +188,12 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 
 {{/* The inventory of a demonstration. The location path and the load of each GPU differ, to tell them apart. */}}
 {{- define "directx-device-plugin.inventory" -}}
-{{- $known := .Files.Get "gpus.yaml" | fromYaml -}}
+{{- $known := dict -}}
+{{- $names := list -}}
+{{- range .Files.Get "gpus.yaml" | fromYamlArray -}}
+{{- $_ := set $known (lower .name) . -}}
+{{- $names = append $names .name -}}
+{{- end -}}
 {{- with .Values.demonstration.inventory -}}
 {{- . -}}
 {{- else -}}
@@ -198,7 +203,7 @@ adapters:
 {{- range $index, $name := .Values.demonstration.gpus }}
 {{- $gpu := get $known (lower $name) }}
 {{- if not $gpu }}
-{{- fail (printf "demonstration.gpus[%d] is %s, which is not known: use one of %s, or demonstration.inventory" $index $name (keys $known | sortAlpha | join ", " | upper)) }}
+{{- fail (printf "demonstration.gpus[%d] is %s, which is not known: use one of %s, or demonstration.inventory" $index $name (join ", " $names)) }}
 {{- end }}
 {{- $number := add 1 $index }}
 {{- $percent := mod (mul 30 $number) 100 }}

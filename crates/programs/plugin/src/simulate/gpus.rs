@@ -367,6 +367,24 @@ mod tests {
     }
 
     #[test]
+    fn the_chart_has_the_known_gpus() {
+        let mut text = String::from(
+            "# The GPUs of demonstration.gpus. They are those of `directx-device-plugin simulate --list-gpus`; \
+             `cargo xtask update` writes this file.\n",
+        );
+        for Gpu { name, description, vendor, device, memory_gb, .. } in &GPUS {
+            let memory = memory_gb * 1024;
+            writeln!(
+                text,
+                "- {{name: {name}, description: {description}, vendor: '0x{vendor:04X}', \
+                 device: '0x{device:04X}', memoryMiB: {memory}}}"
+            )
+            .unwrap();
+        }
+        doc_pages::assert_file("deploy/charts/directx-device-plugin/gpus.yaml", &text);
+    }
+
+    #[test]
     fn another_model_needs_a_vendor_in_its_name() {
         // Models of vendors, some of which differ from a known one by a character.
         for name in [
