@@ -206,6 +206,7 @@ pub fn constant_host_facts() -> HostFacts {
             inside_container: is_inside_container(),
             system_root: version::system_root().parse().unwrap_or_default(),
             is_this_machine: true,
+            is_demonstration: false,
             launcher: LauncherFiles::NotProvided,
         }
     });
