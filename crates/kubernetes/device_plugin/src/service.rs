@@ -164,13 +164,6 @@ impl DevicePlugin for Service {
         for ContainerAllocateRequest { devices_ids: ids } in &containers {
             let allocated = self.resource.allocate(ids).await;
             let response = allocated.map_err(|e| self.refusal("Allocate failed", ids, &e))?;
-            tracing::debug!(
-                resource = self.resource.name(),
-                ?ids,
-                devices = response.devices.len(),
-                mounts = response.mounts.len(),
-                "Allocate succeeded"
-            );
             container_responses.push(response);
         }
         Ok(Response::new(AllocateResponse { container_responses }))

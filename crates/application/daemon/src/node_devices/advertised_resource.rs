@@ -199,7 +199,12 @@ impl device_plugin::Resource for AdvertisedResource {
             return Ok(ContainerResponse { envs: plan.envs, ..ContainerResponse::default() });
         }
         self.log(&plan);
-        Ok(response(plan))
+        let response = response(plan);
+        let device = response.devices.first().map_or("", |device| &device.host_path);
+        let duration_ms = format!("{:.2}", began.elapsed().as_secs_f64() * 1000.0);
+        let files = response.mounts.len();
+        tracing::info!(resource = %self.name, ?ids, device, files, duration_ms, "allocated");
+        Ok(response)
     }
 
     fn options(&self) -> DevicePluginOptions {
@@ -308,6 +313,28 @@ mod tests {
         );
         assert!(text.contains("amd_opencl64.dll"), "{text}");
         assert_eq!(text.matches("requested 2 devices").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn each_allocation_leaves_one_line() {
+        let display = advertised("aws-t4-two.yaml", "")[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8\0".to_owned();
+        let log = Log::start();
+        let answer = allocate(&*display, std::slice::from_ref(&id)).unwrap();
+        let text = log.text();
+        let [line] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let files = answer.mounts.len();
+        for part in [
+            "INFO".to_owned(),
+            ": allocated resource=directx.microsoft.com/display ".to_owned(),
+            format!(" ids=[{id:?}] "),
+            r#" device="vpci-location-path://PCIROOT(0)#PCI(1B00)" "#.to_owned(),
+            format!(" files={files} duration_ms="),
+        ] {
+            assert!(line.contains(&part), "no `{part}` in {line}");
+        }
+        allocate(&*display, &["nonsense".to_owned()]).unwrap_err();
+        assert_eq!(log.text(), text, "the caller logs refusals");
     }
 
     #[test]
