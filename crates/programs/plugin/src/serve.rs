@@ -42,10 +42,6 @@ pub(crate) struct DaemonArguments {
     /// socket, or a named pipe on Windows [default: the kubelet's default]
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
-    /// Accepted for compatibility, without effect: a daemon waits until another one with the same
-    /// devices has ended
-    #[arg(long, hide = true)]
-    replace: bool,
 }
 
 impl DaemonArguments {

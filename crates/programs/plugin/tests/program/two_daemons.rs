@@ -83,8 +83,7 @@ async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
     until(directory, "one daemon", is_ready).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
 
-    // The flag of earlier versions has no effect.
-    let second = Daemon::start(directory, &["--replace"]);
+    let second = Daemon::start(directory, &[]);
     until(directory, "a waiting daemon", |report| is_ready(report) && waiting(report) == 1).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
     drop(first);
