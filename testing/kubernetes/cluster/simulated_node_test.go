@@ -2,16 +2,20 @@ package cluster
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"regexp"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
-// The scheduler places pods on the node object that `simulate` prints, as on a node with its devices.
-// KWOK, which only keeps such a node alive, is not part of the test. It does not run beside others:
-// their DaemonSets for Windows would count the node.
+// The scheduler places the pod of README.md on the node object that `simulate` prints, once for each
+// device, and a further one waits. KWOK, which only keeps such a node alive, is not part of the test: the
+// test is shorter than the time after which the controller manager misses heartbeats. It does not run
+// beside others: their DaemonSets for Windows would count the node.
 func TestPodsArePlacedOnASimulatedNode(t *testing.T) {
 	manifest, err := exec.Command(plugin, "simulate", "--output", "node", "--gpu", "T4", "--gpu", "AMD Radeon PRO W7900").Output()
 	if err != nil {
@@ -31,10 +35,8 @@ func TestPodsArePlacedOnASimulatedNode(t *testing.T) {
 		_, err := api.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
 		return err
 	})
+	spec := readmePod(t).Spec
 	create := func(name string) pod {
-		spec := n.podSpec(1)
-		spec.OS = &v1.PodOS{Name: v1.Windows}
-		spec.NodeSelector = map[string]string{v1.LabelOSStable: "windows", labelPrefix + "count": "2"}
 		p := n.createSpec(name, spec)
 		t.Cleanup(func() {
 			at := int64(0)
@@ -49,4 +51,22 @@ func TestPodsArePlacedOnASimulatedNode(t *testing.T) {
 		eventually(t, "the node of pod "+p.name, n.name, func() string { return p.object().Spec.NodeName })
 	}
 	create("third").mustWait("Insufficient " + display)
+}
+
+// readmePod returns the pod of README.md.
+func readmePod(t *testing.T) *v1.Pod {
+	t.Helper()
+	text, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("README.md has %d blocks of YAML, expected one with a pod", len(blocks))
+	}
+	object := &v1.Pod{}
+	if err := yaml.UnmarshalStrict(blocks[0][1], object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
