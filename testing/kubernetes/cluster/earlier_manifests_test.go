@@ -97,6 +97,9 @@ func TestEarlierExamples(t *testing.T) {
 			continue
 		}
 		spec := object.Spec.Template.Spec
+		// What the pod without devices has as well.
+		no, grace := false, int64(1)
+		spec.AutomountServiceAccountToken, spec.TerminationGracePeriodSeconds = &no, &grace
 		spec.NodeSelector = map[string]string{v1.LabelHostname: n.name}
 		spec.Containers[0].Name = mainContainer
 		_, model, _ := strings.Cut(string(job.resource), "/")

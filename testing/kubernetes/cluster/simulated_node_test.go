@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,6 +31,12 @@ func TestPodsArePlacedOnASimulatedNode(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// As KWOK does.
+	ready := []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
+	_, err = api.CoreV1().Nodes().Patch(context.Background(), n.name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Other tests wait for a kubelet meanwhile.
 	eventually(t, "the account of pods", nil, func() error {
 		_, err := api.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})

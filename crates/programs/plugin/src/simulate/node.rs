@@ -65,14 +65,15 @@ struct NodeInfo<'a> {
     system_uuid: &'static str,
 }
 
-/// The manifest. Notes are comments at the top.
+/// The manifest, a YAML document of its own, so that several can follow one another. Notes are
+/// comments at the top.
 pub(crate) fn manifest(report: &Report) -> Result<String, Failure> {
     let notes = report.notes.iter().map(|note| format!("# note: {}\n", printable_line(note)));
     let hint = report.hint.map(|hint| format!("# hint: {hint}\n"));
     let comments: String = notes.chain(hint).collect();
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let node = serde_saphyr::to_string_with_options(&Node::of(report), options);
-    Ok(comments + &node.map_err(Failure::runtime)?)
+    Ok(["---\n", &comments, &node.map_err(Failure::runtime)?].concat())
 }
 
 impl<'a> Node<'a> {
@@ -99,7 +100,8 @@ impl<'a> Node<'a> {
             status: Status {
                 capacity: resources(|view| view.capacity),
                 allocatable: resources(|view| view.allocatable),
-                conditions: conditions.chain([ready()]).collect(),
+                // KWOK adds `Ready`, as the kubelet does.
+                conditions: conditions.collect(),
                 node_info: NodeInfo {
                     architecture: "amd64",
                     boot_id: "",
@@ -130,15 +132,4 @@ fn labels(report: &Report, build: Option<HostBuild>) -> BTreeMap<&str, Cow<'_, s
         labels.insert("node.kubernetes.io/windows-build", build.into());
     }
     labels
-}
-
-/// What the kubelet reports of a node that runs pods. Without it, the node controller keeps pods
-/// away.
-fn ready() -> Condition<'static> {
-    Condition {
-        kind: "Ready",
-        status: "True".to_owned(),
-        reason: "KubeletReady",
-        message: "kubelet is posting ready status".into(),
-    }
 }

@@ -220,7 +220,7 @@ fn a_node_object_has_no_note_about_pods() {
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, "multitenancy: 20\n").unwrap();
     let object = manifest(T4, &["--config", config.to_str().unwrap()]);
-    assert!(object.starts_with("apiVersion: v1\n"), "{object}");
+    assert!(object.starts_with("---\napiVersion: v1\n"), "{object}");
     assert!(object.contains("directx.microsoft.com/display: \"40\"\n"), "{object}");
 }
 
@@ -258,8 +258,6 @@ fn a_node_object_says_the_same_as_the_json_document() {
                 .collect();
             assert_eq!(*numbers, expected, "{host}");
         }
-        let ready = status["conditions"].as_array_mut().unwrap().pop().unwrap();
-        assert_eq!((&ready["type"], &ready["status"]), (&"Ready".into(), &"True".into()));
         assert_eq!(status["conditions"], document["conditions"].take(), "{host}");
         assert_eq!(status["nodeInfo"]["operatingSystem"], "windows");
         let notes = document["notes"].as_array().unwrap().len();
