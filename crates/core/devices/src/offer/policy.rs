@@ -214,12 +214,19 @@ pub struct AdditionalMount {
 
 /// How a request for several physical devices is handled. Windows supports one device
 /// entry per container, so several devices cannot be assigned individually.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+///
+/// A later one is stricter. It applies to a request for devices of several driver models that
+/// differ in it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, EnumString, Display, VariantNames,
+)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum MultiDevice {
     /// The container gets every device of the host in the device class, with a warning.
     #[default]
     Class,
+    /// The container gets only the first of them, with a warning. The others stay allocated.
+    First,
     /// The request is refused with a reason.
     Reject,
 }

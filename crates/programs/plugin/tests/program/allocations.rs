@@ -143,6 +143,38 @@ fn several_gpus_without_a_display_are_refused_unless_a_class_is_configured() {
     assert!(notes.contains(&format!("all devices of the class {class} of the host")), "{notes}");
 }
 
+/// The manifests of the earlier plugin's names set this variable.
+#[test]
+fn a_variable_gives_a_container_the_first_of_several_compute_only_devices() {
+    let all = pod_flag("all", COMPUTE, 8);
+    let variables = [("MCDM_DEVICE_PLUGIN_MULTI_DEVICE", "first")];
+    let simulation = Simulation {
+        host: "made-up-h100-mcdm.yaml",
+        flags: &[&all],
+        variables: &variables,
+        ..Default::default()
+    };
+    let document = simulation.run();
+    let pod = pod(&document, "all");
+    assert_eq!(pod["admitted"], true, "{pod}");
+    assert_eq!(pod["deviceIds"].as_array().unwrap().len(), 8, "the kubelet has allocated all");
+    let granted = devices(pod);
+    let [device] = granted.as_slice() else { panic!("{pod}") };
+    let path = device.strip_prefix("vpci-location-path://").unwrap();
+    let envs = &pod["container"]["envs"];
+    assert_eq!(envs["DIRECTX_DEVICE_0_LOCATION_PATH"], path);
+    assert_eq!(envs["DIRECTX_DEVICE_1_LOCATION_PATH"], json!(null));
+    let warning = "warning: requested 8 devices, but Windows supports one device entry per \
+                   container and multiDevice is first: only `PCI";
+    assert!(notes(pod).contains(warning), "{}", notes(pod));
+
+    // The variable is that of MCDM.
+    let two = pod_flag("two", DISPLAY, 2);
+    let document =
+        Simulation { host: T4, flags: &[&two], variables: &variables, ..Default::default() }.run();
+    assert!(notes(&document["pods"][0]).contains("all display adapters"), "{document}");
+}
+
 /// Pods that request this resource need not know the mode of a GPU.
 #[test]
 fn a_rule_for_gpus_has_those_of_both_driver_models() {
