@@ -261,6 +261,8 @@ fn files_are_mounted_by_build_and_by_configuration() {
         (SERVER_2019, "", &[], 2),
         (SERVER_2025, "", &[], 0),
         (SERVER_2025, "runtimeMounts: always", &[], 4),
+        (SERVER_2025, "runtimeMounts: extra", &[], 1),
+        (T4, "runtimeMounts: extra", &[], 3),
     ] {
         let one = pod_flag("one", DISPLAY, 1);
         let flags = [one.as_str()];
@@ -285,8 +287,9 @@ fn a_pod_without_runtime_files_has_the_reason() {
         (
             T4,
             &[],
-            "runtimeMounts: extra",
-            "runtimeMounts is extra, and no additional mounts are configured for nvidia",
+            "runtimeMounts: extra\nexcludeMounts: [nvidia-smi.exe, vulkaninfo.exe]",
+            "runtimeMounts is extra, and neither an additional mount nor a default of the plugin \
+             applies to nvidia",
         ),
         (T4, &[], exclude_all, "every file is left out: 17 in excludeMounts"),
         (T4, &[], "runtimeMounts: never", "runtimeMounts is never"),
@@ -304,6 +307,18 @@ fn a_pod_without_runtime_files_has_the_reason() {
         assert_eq!(notes(pod).matches("no runtime files are").count(), 1, "{}", notes(pod));
         assert!(notes(pod).contains(&expected), "{}", notes(pod));
     }
+}
+
+/// Windows Server 2025 does not provide the programs that the earlier plugins mounted by default.
+#[test]
+fn defaults_that_are_left_out_with_the_files_of_the_driver_are_explained() {
+    let run = |config| Simulation { host: SERVER_2025, config, ..Default::default() }.run();
+    let auto = run("");
+    let left_out = r"\nvidia-smi.exe, named by the defaults, is left out with the driver's files; set `runtimeMounts: extra`";
+    assert!(notes(&auto["pods"][0]).contains(left_out), "{auto}");
+    let extra = run("runtimeMounts: extra");
+    assert_eq!(mounts(&extra["pods"][0]), [r"System32\nvidia-smi.exe"]);
+    assert!(!notes(&extra["pods"][0]).contains(left_out), "{extra}");
 }
 
 #[test]
