@@ -43,7 +43,10 @@ const STORES: &[&str] = &[
 ];
 const CONFIGURATIONS: &[(&[DriverModel], &str)] = &[
     (&[], ""),
-    (&[], "multitenancy: 3\nruntimeMounts: always\nincludeIntegrated: true\npublishNuma: true"),
+    (
+        &[],
+        "multitenancy: 3\nmultiDevice: first\nruntimeMounts: always\nincludeIntegrated: true\npublishNuma: true",
+    ),
     (
         &[],
         "multitenancy: 2\nallocationPolicy: packed\nmultiDevice: reject\nexcludeMounts: [A.dll]\nvisibility: launcher",

@@ -18,7 +18,7 @@ type variant struct {
 var variants = []variant{
 	{name: "default configuration"},
 	{name: "four replicas", config: "multitenancy: 4"},
-	{name: "four replicas, packed", config: "multitenancy: 4\nallocationPolicy: packed"},
+	{name: "four replicas, packed, only the first device", config: "multitenancy: 4\nallocationPolicy: packed\nmultiDevice: first"},
 	{name: "one device per container", config: "multitenancy: 4\nmultiDevice: reject"},
 	{name: "with runtime files and directx-visible", config: "runtimeMounts: always\nvisibility: launcher"},
 	{name: "without runtime files", config: "runtimeMounts: never"},

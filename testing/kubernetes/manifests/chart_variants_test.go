@@ -51,7 +51,7 @@ var variants = []variant{
 			{"device-plugin-wddm", twoT4, map[string]int64{display: 2}},
 			{"device-plugin-mcdm", npu, map[string]int64{compute: 1}},
 		},
-		check: mustHaveEarlierSelectors,
+		check: mustReplaceEarlierManifest,
 	},
 	{
 		name: "multitenancy-inline.yml", file: "multitenancy-inline.yml",
@@ -59,7 +59,7 @@ var variants = []variant{
 			{"device-plugin-wddm", twoT4, map[string]int64{display: 8}},
 			{"device-plugin-mcdm", npu, map[string]int64{compute: 4}},
 		},
-		check: mustHaveEarlierSelectors,
+		check: mustReplaceEarlierManifest,
 	},
 	{
 		name: "multitenancy-configmap.yml", file: "multitenancy-configmap.yml",
@@ -67,7 +67,7 @@ var variants = []variant{
 			{"device-plugin-wddm", twoT4, map[string]int64{display: 8}},
 			{"device-plugin-mcdm", npu, map[string]int64{compute: 4}},
 		},
-		check: mustHaveEarlierSelectors,
+		check: mustReplaceEarlierManifest,
 	},
 	{
 		name: "aks.yml", file: "aks.yml",
@@ -656,6 +656,23 @@ func mustHaveEarlierSelectors(t *testing.T, found objects) {
 		mustEqual(t, "selector", fmt.Sprint(daemonSet.Spec.Selector.MatchLabels), "map[app:"+daemonSet.Name+"]")
 		mustEqual(t, "container", daemonSet.Spec.Template.Spec.Containers[0].Name, daemonSet.Name)
 	}
+}
+
+// mustReplaceEarlierManifest fails unless a pod with several compute-only devices starts, with one of them: kubelets made this
+// of the answer of the earlier plugin.
+func mustReplaceEarlierManifest(t *testing.T, found objects) {
+	t.Helper()
+	mustHaveEarlierSelectors(t, found)
+	for _, daemonSet := range found.daemonSets {
+		if daemonSet.Name != "device-plugin-mcdm" {
+			continue
+		}
+		// It fails if the pod is refused.
+		predicted := newContainer(t, daemonSet, found.configMaps).simulate(eightH100, "--pod", "several="+compute+":8")
+		mustEqual(t, "device entries", fmt.Sprint(len(predicted.Pods[0].Container.Devices)), "1")
+		return
+	}
+	t.Error("there is no device-plugin-mcdm")
 }
 
 // mustHaveOnlyAnnotationsOfUsers fails if Prometheus also finds pods by annotations of the chart.

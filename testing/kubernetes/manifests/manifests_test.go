@@ -15,6 +15,7 @@ const (
 	twoT4      = "aws-t4-two.yaml"             // two NVIDIA T4
 	twoVendors = "made-up-two-vendors.yaml"    // one NVIDIA A10, one AMD V520
 	npu        = "made-up-npu-beside-gpu.yaml" // one Intel NPU and one GPU
+	eightH100  = "made-up-h100-mcdm.yaml"      // eight NVIDIA H100 in MCDM mode
 	none       = "generated/no-adapters.yaml"  // no device
 	own        = ""                            // the host in the container's own inventory
 )

@@ -202,6 +202,11 @@ type prediction struct {
 		Name     string `json:"name"`
 		Capacity int64  `json:"capacity"`
 	} `json:"resources"`
+	Pods []struct {
+		Container struct {
+			Devices []json.RawMessage `json:"devices"`
+		} `json:"container"`
+	} `json:"pods"`
 	Labels map[string]string `json:"labels"`
 }
 

@@ -116,6 +116,10 @@ func (n *node) steps() []step {
 	if n.live {
 		noGPU, live = "only on a host without GPU", ""
 	}
+	withPrograms := live
+	if n.build < server2025 {
+		withPrograms = "pods have every file of the driver before Windows Server 2025"
+	}
 	if n.pluginImage == "" {
 		noImage = "no --plugin-image"
 	}
@@ -149,6 +153,10 @@ func (n *node) steps() []step {
 			informative: true, unless: noGPU, run: n.withUnknownLocation,
 		},
 		{name: "prediction", proves: "the plugin finds devices, and simulate predicts their containers", limit: short, needs: needs("host"), run: n.describeHost},
+		{
+			name: "program", proves: "a container runs a program that the plugin mounts with runtimeMounts: extra", limit: short, needs: needs("container", "prediction"),
+			informative: true, unless: withPrograms, run: n.runProgram,
+		},
 		{name: "kubelet", proves: "a kubelet runs without API server", limit: short, needs: needs("images"), run: n.startKubelet},
 		{name: "registration", proves: "the plugin registers over the socket, and the kubelet has its devices", limit: short, needs: needs("kubelet", "prediction"), run: n.register},
 		{name: "pod", proves: "a pod has its device, files and variables", limit: short, needs: needs("registration"), run: n.firstPod},

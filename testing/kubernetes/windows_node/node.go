@@ -25,7 +25,10 @@ const (
 
 // images are the container images for the builds of Windows on which they run with process
 // isolation. Their tags get the updates of every month, without which Windows may refuse them.
-var images = map[int]string{20348: "ltsc2022", 26100: "ltsc2025"}
+var images = map[int]string{20348: "ltsc2022", server2025: "ltsc2025"}
+
+// server2025 is the first build that provides the driver's files to containers itself.
+const server2025 = 26100
 
 // node is the host while it is a Kubernetes node.
 type node struct {

@@ -20,11 +20,12 @@ const display = "directx.microsoft.com/display"
 // with some of them (fixtures/README.md). The made-up host has an older build, on which they are
 // mounted. withLauncher also mounts directx-visible, which only Windows and no image of the plugin has.
 // without32Bit is for images without C:\Windows\SysWOW64, such as nanoserver: a mount into it may keep a
-// container from starting.
+// container from starting. onlyAdditional mounts what the driver does not name, such as nvidia-smi.exe.
 const (
 	withoutLauncher = "runtimeMounts: auto\n"
 	withLauncher    = withoutLauncher + "visibility: required\n"
 	without32Bit    = "runtimeFilesWow64: false\n"
+	onlyAdditional  = "runtimeMounts: extra\n"
 )
 
 func (n *node) configuration() string {

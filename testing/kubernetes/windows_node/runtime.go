@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -150,6 +151,8 @@ type container struct {
 	user    string
 	devices []string
 	mounts  []hostMount
+	// commands are for cmd.exe, before those of every container.
+	commands []string
 }
 
 // The users of every Windows image. Only the second one may write to System32.
@@ -174,7 +177,7 @@ func (n *node) runContainer(ctx context.Context, name string, c container) (stri
 	}
 	if err := writeJSON(config, map[string]any{
 		"metadata": map[string]any{"name": name}, "image": map[string]string{"image": n.image},
-		"command": script(endAfterChecks), "log_path": "container.log", "devices": given, "mounts": c.mounts,
+		"command": script(slices.Concat(c.commands, endAfterChecks)), "log_path": "container.log", "devices": given, "mounts": c.mounts,
 		"windows": map[string]any{"security_context": map[string]string{"run_as_username": c.user}},
 	}); err != nil {
 		return "", err
@@ -296,6 +299,41 @@ func (n *node) withUnknownLocation(ctx context.Context) ([]string, error) {
 		return nil, &problem{"a container started with a device that does not exist", "report this to hcsshim", nil}
 	}
 	return nil, ctx.Err()
+}
+
+// runProgram runs a program that the plugin mounts from the driver and Windows does not, such as
+// nvidia-smi.exe. Windows Server 2025 refuses containers with some files of the driver, and it is not
+// known whether with this one.
+func (n *node) runProgram(ctx context.Context) ([]string, error) {
+	if _, err := n.predict(ctx, onlyAdditional); err != nil {
+		return nil, err
+	}
+	wanted := n.wanted[0]
+	// The pods of the other steps have the files that are mounted by default.
+	if _, err := n.predict(ctx, n.configuration()); err != nil {
+		return nil, err
+	}
+	c := container{user: user}
+	for _, device := range wanted.Devices {
+		c.devices = append(c.devices, device.HostPath)
+	}
+	program := ""
+	for _, mount := range wanted.Mounts {
+		c.mounts = append(c.mounts, hostMount(mount))
+		if program == "" && strings.HasSuffix(mount.ContainerPath, ".exe") {
+			program = mount.ContainerPath
+		}
+	}
+	if program == "" {
+		return nil, &problem{"the plugin mounts no program of this driver", "use a GPU of NVIDIA", nil}
+	}
+	c.commands = []string{program + " & echo check program !errorlevel!"}
+	output, err := n.runContainer(ctx, "program", c)
+	if err != nil {
+		return []string{"started=no"}, err
+	}
+	found := parseOutput(output).checks
+	return []string{"exit=" + found["program"]}, found.mustInclude(checks{"program": "0"})
 }
 
 func (n *node) mustSee(ctx context.Context, name string, c container, wanted checks) error {

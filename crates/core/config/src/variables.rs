@@ -20,12 +20,13 @@ use crate::values::{Choice, Parsed};
 use crate::{ConfigError, Environment};
 
 /// Every environment variable that the program reads; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
-pub const VARIABLES: [&str; 10] = [
+pub const VARIABLES: [&str; 11] = [
     "{MODEL}_DEVICE_PLUGIN_MULTITENANCY",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_INTEGRATED",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_DETACHABLE",
     "{MODEL}_DEVICE_PLUGIN_CONFIG_FILE",
     "{MODEL}_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS",
+    "{MODEL}_DEVICE_PLUGIN_MULTI_DEVICE",
     "{MODEL}_DEVICE_PLUGIN_VISIBILITY",
     "{MODEL}_DEVICE_PLUGIN_RESOURCE_NAME",
     "DIRECTX_GPU_MATCH_NAME",
@@ -68,6 +69,10 @@ impl Variables<'_> {
             runtime_mounts: skip
                 .filter(|Switch(skip)| *skip)
                 .map(|_| Parsed(Choice(RuntimeMounts::Never))),
+            multi_device: self.read(
+                "MULTI_DEVICE",
+                "write class, first or reject, or leave the variable unset",
+            )?,
             visibility: self.read(
                 "VISIBILITY",
                 "write off, launcher or required, or leave the variable unset",

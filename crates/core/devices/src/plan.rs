@@ -126,7 +126,10 @@ pub enum PlanError {
 
 fn no_single_entry(requested: usize) -> String {
     if requested > 1 {
-        return format!("requested {requested} devices; Windows supports one per container");
+        return format!(
+            "requested {requested} devices; Windows supports one per container (multiDevice: \
+             first gives it one of them)"
+        );
     }
     "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows 1903 \
      or newer)"
@@ -157,8 +160,8 @@ pub fn plan_on_disk<'a>(
     host: &HostFacts,
     disk: Disk<'_>,
 ) -> Result<Plan, PlanError> {
-    let request = Request::read(resource, ids)?;
-    let mut warnings = Vec::new();
+    let mut request = Request::read(resource, ids)?;
+    let mut warnings = Vec::from_iter(request.keep_first());
     let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
     let ContainerContents { devices, mounts, envs } =
@@ -242,6 +245,23 @@ impl<'r> Request<'r> {
             .map(|(index, replicas)| (&resource.entries()[index], replicas))
             .unzip();
         Ok(Request { resource: &resource.spec, entries, replicas })
+    }
+
+    /// Under `multiDevice: first`, leaves only the first of several devices.
+    fn keep_first(&mut self) -> Option<PlanWarning> {
+        let requested = self.entries.len();
+        let first = self.entries[0];
+        let multi_device =
+            self.entries.iter().map(|entry| entry.policy.container.multi_device).max();
+        if requested == 1
+            || first.policy.model == DriverModel::Legacy
+            || multi_device != Some(MultiDevice::First)
+        {
+            return None;
+        }
+        self.entries.truncate(1);
+        self.replicas.truncate(1);
+        Some(PlanWarning::OnlyFirstDevice { requested, device: first.device.id.clone() })
     }
 
     fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {

@@ -51,8 +51,9 @@ pub(crate) struct Arguments {
     /// Run the container with the flags in this terminal, and exit with its exit code
     #[arg(long)]
     run: bool,
-    /// When to mount runtime files; auto mounts them below Windows build 26100
-    #[arg(long, value_parser = runtime_mounts(), default_value_t, value_name = "WHEN")]
+    /// Runtime files to mount; auto mounts all below Windows build 26100, and extra those that the
+    /// driver does not name, such as nvidia-smi.exe
+    #[arg(long, value_parser = runtime_mounts(), default_value_t, value_name = "WHICH")]
     runtime_mounts: RuntimeMounts,
     /// Set the device plugin's environment variables that name the container's devices
     #[arg(long)]
@@ -67,9 +68,8 @@ pub(crate) struct Arguments {
     container: Vec<String>,
 }
 
-/// Without `extra`, because there is no configuration with additional mounts.
 fn runtime_mounts() -> impl TypedValueParser<Value = RuntimeMounts> {
-    PossibleValuesParser::new(["auto", "always", "never"])
+    PossibleValuesParser::new(["auto", "always", "never", "extra"])
         .map(|text| text.parse().unwrap_or_default())
 }
 
@@ -156,13 +156,15 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
         let why = match file.outcome {
             MountOutcome::Missing => "file does not exist",
             MountOutcome::NoWow64 => "the host does not run 32-bit programs",
+            MountOutcome::NotApplied => {
+                "left out with the driver's files; `--runtime-mounts extra` mounts it"
+            }
             // Conflicts are printed as warnings. This program has no configuration.
             MountOutcome::Mounted
             | MountOutcome::NotOneMatch(_)
             | MountOutcome::DestinationTaken { .. }
             | MountOutcome::Excluded
-            | MountOutcome::Wow64Omitted
-            | MountOutcome::NotApplied => continue,
+            | MountOutcome::Wow64Omitted => continue,
         };
         stderr::line(&format!("not mounting {}: {why}", file.file.host_path));
     }

@@ -14,8 +14,9 @@ use device_plugin::{
     Status, async_trait,
 };
 use devices::{
-    DeviceSet, Disk, DriverModel, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
-    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    DeviceSet, Disk, DriverModel, HostFacts, MountOrigin, MountOutcome, NOT_APPLIED_HINT,
+    NoMountsReason, Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin,
+    ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -124,7 +125,8 @@ impl AdvertisedResource {
                         );
                     }
                 }
-                MountOutcome::NotApplied => {
+                // A default that is left out is no fault: `simulate` and `doctor` name it.
+                MountOutcome::NotApplied if file.file.origin == MountOrigin::Configuration => {
                     if self.is_new(source, destination) {
                         tracing::warn!(
                             resource = %self.name,
@@ -141,7 +143,8 @@ impl AdvertisedResource {
                 | MountOutcome::NotOneMatch(_)
                 | MountOutcome::Excluded
                 | MountOutcome::Wow64Omitted
-                | MountOutcome::NoWow64 => {}
+                | MountOutcome::NoWow64
+                | MountOutcome::NotApplied => {}
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use command_line::device_summary::mounted_files;
 use devices::{
-    Device, FileDecision, HostSnapshot, LeftOut, ListedDevice, MountOrigin, MountOutcome,
-    MountPlan, NOT_APPLIED_HINT, NoMountsReason, ReplicaId, ResourceDevices, RuntimeMounts,
-    contents,
+    Device, FileDecision, HostSnapshot, LeftOut, ListedDevice, MountCandidate, MountOrigin,
+    MountOutcome, MountPlan, NOT_APPLIED_HINT, NoMountsReason, ReplicaId, ResourceDevices,
+    RuntimeMounts, contents,
 };
 
 use crate::collect::NodeFacts;
@@ -24,7 +24,7 @@ pub(super) fn runtime_files(
         return Vec::new();
     };
     let plan = &contents.mounts;
-    let mut checks = vec![mounted(device, plan)];
+    let mut checks = vec![mounted(entry, plan)];
     checks.extend(not_applied(plan));
     if considers_driver_files(entry, plan) {
         checks.extend(rejected(device));
@@ -38,14 +38,15 @@ fn none_mounted(plan: &MountPlan) -> Option<NoMountsReason> {
     plan.devices_without_mounts.first().map(|(_, reason)| *reason)
 }
 
-fn mounted(device: &Device, plan: &MountPlan) -> Finding {
-    if let Some(missing) = missing(device, plan) {
+fn mounted(entry: &ListedDevice, plan: &MountPlan) -> Finding {
+    let device = &*entry.device;
+    if let Some(missing) = missing(entry, plan) {
         return missing;
     }
     let Some(reason) = none_mounted(plan) else {
         let files = number_of(plan.mounted().count(), "file");
         let sources = mounted_files(plan);
-        let rest = left_out(plan);
+        let rest = left_out(entry, plan);
         let what = format!("{files} mounted in containers ({sources}){rest}");
         return Subject::RuntimeFiles.ok(what);
     };
@@ -67,16 +68,19 @@ fn mounted(device: &Device, plan: &MountPlan) -> Finding {
         NoMountsReason::Legacy
         | NoMountsReason::Never
         | NoMountsReason::NoAdditionalMounts(_)
-        | NoMountsReason::MountedByWindows
         | NoMountsReason::LeftOut(_) => {
             Subject::RuntimeFiles.ok(format!("none is mounted: {reason}"))
+        }
+        NoMountsReason::MountedByWindows => {
+            let defaults = defaults_not_applied(plan);
+            Subject::RuntimeFiles.ok(format!("none is mounted: {reason}{defaults}"))
         }
     }
 }
 
 /// The files that the driver or the configuration names and the folder lacks.
-fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
-    let folder = device.driver_store.as_ref().map_or("", |store| store.path.as_str());
+fn missing(entry: &ListedDevice, plan: &MountPlan) -> Option<Finding> {
+    let folder = entry.device.driver_store.as_ref().map_or("", |store| store.path.as_str());
     let mut missing = Vec::new();
     let mut lacks_files_of_driver = false;
     for FileDecision { file, outcome } in &plan.files {
@@ -95,7 +99,7 @@ fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
     }
     let count = missing.len();
     let all = plan.mounted().count() + count;
-    let rest = left_out(plan);
+    let rest = left_out(entry, plan);
     let fix = if lacks_files_of_driver {
         "reinstall the driver, or correct additionalMounts"
     } else {
@@ -110,13 +114,15 @@ fn missing(device: &Device, plan: &MountPlan) -> Option<Finding> {
     ))
 }
 
-/// What else is not mounted, after what is. If only defaults are, the driver names nothing.
-fn left_out(plan: &MountPlan) -> String {
+/// What else is not mounted, after what is. If only defaults are although the driver's files are
+/// wanted, the driver names nothing.
+fn left_out(entry: &ListedDevice, plan: &MountPlan) -> String {
     let is_named = |origin| match origin {
         MountOrigin::Registry | MountOrigin::Configuration => true,
         MountOrigin::Default | MountOrigin::Launcher => false,
     };
-    if !plan.files.iter().any(|file| is_named(file.file.origin)) {
+    let is_extra = entry.policy.container.runtime_mounts == RuntimeMounts::Extra;
+    if !is_extra && !plan.files.iter().any(|file| is_named(file.file.origin)) {
         return format!("; {}", NoMountsReason::NoneNamed);
     }
     let left_out = LeftOut { missing: 0, not_one_match: 0, ..LeftOut::of(&plan.files) };
@@ -126,8 +132,28 @@ fn left_out(plan: &MountPlan) -> String {
     format!("; not mounted: {left_out}")
 }
 
+/// The files that an origin names and that are dropped with the driver's files.
+fn not_applied_of(plan: &MountPlan, origin: MountOrigin) -> impl Iterator<Item = &MountCandidate> {
+    let dropped = plan.files.iter().filter(|file| file.outcome == MountOutcome::NotApplied);
+    dropped.map(|file| &file.file).filter(move |file| file.origin == origin)
+}
+
+/// The plugin's defaults that Windows does not mount either. They are optional, so this is no
+/// fault.
+fn defaults_not_applied(plan: &MountPlan) -> String {
+    let name = |file: &MountCandidate| file.container_path.rsplit('\\').next().map(str::to_owned);
+    let mut names: Vec<String> =
+        not_applied_of(plan, MountOrigin::Default).filter_map(name).collect();
+    // The same name is in System32 and in SysWOW64.
+    names.dedup();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(", but not {} (`runtimeMounts: extra` does)", names.join(", "))
+}
+
 fn not_applied(plan: &MountPlan) -> Option<Finding> {
-    let is_dropped = plan.files.iter().any(|file| file.outcome == MountOutcome::NotApplied);
+    let is_dropped = not_applied_of(plan, MountOrigin::Configuration).next().is_some();
     let reason = NoMountsReason::MountedByWindows;
     let what = format!("additional mounts are not applied: {reason}");
     is_dropped.then(|| FindingId::MountsNotApplied.warning(what, NOT_APPLIED_HINT))

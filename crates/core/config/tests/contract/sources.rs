@@ -1,7 +1,7 @@
 //! Where values come from, and which source wins.
 
 use config::{Config, Flags, Trust};
-use devices::{DriverModel, RuntimeMounts, Visibility};
+use devices::{DriverModel, MultiDevice, RuntimeMounts, Visibility};
 
 use crate::environment::{TestEnvironment, effective, report};
 
@@ -45,7 +45,7 @@ fn legacy_cannot_be_combined() {
 #[test]
 fn a_variable_takes_precedence_over_the_file() {
     let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
-                runtimeMounts: always\nvisibility: off\n";
+                runtimeMounts: always\nmultiDevice: reject\nvisibility: off\n";
     let file = TestEnvironment::default().file("/here/wddm.yaml", text);
     let config = file.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [2]);
@@ -53,6 +53,7 @@ fn a_variable_takes_precedence_over_the_file() {
         .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "3")
         .variable("WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "false")
         .variable("WDDM_DEVICE_PLUGIN_INCLUDE_DETACHABLE", "0")
+        .variable("WDDM_DEVICE_PLUGIN_MULTI_DEVICE", "First")
         .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", "launcher")
         .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/variable")
         .variable("WDDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true");
@@ -62,6 +63,7 @@ fn a_variable_takes_precedence_over_the_file() {
     assert_eq!((wddm.include_integrated, wddm.include_detachable), (false, false));
     assert_eq!(wddm.resource.as_str(), "a/variable");
     assert_eq!(wddm.container.runtime_mounts, RuntimeMounts::Never);
+    assert_eq!(wddm.container.multi_device, MultiDevice::First);
     assert_eq!(wddm.container.visibility, Visibility::Launcher);
     assert_eq!(config.policy.models[1].container.runtime_mounts, RuntimeMounts::Auto);
 }
@@ -227,6 +229,7 @@ fn bad_variables_are_named_with_value_and_hint() {
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:wddm.yaml"),
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\not\there.yaml"),
         ("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\locked.yaml"),
+        ("MCDM_DEVICE_PLUGIN_MULTI_DEVICE", "all"),
         ("WDDM_DEVICE_PLUGIN_VISIBILITY", "on"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),

@@ -187,15 +187,16 @@ pub struct ContainerPolicy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum RuntimeMounts {
-    /// The driver's files and the additional mounts, below build 26100, where Windows
-    /// does not provide the driver's files to containers itself.
+    /// As `Always`, below build 26100, where Windows does not provide the driver's files to
+    /// containers itself. No file from there on.
     #[default]
     Auto,
-    /// The driver's files and the additional mounts, on every build.
+    /// The driver's files, the additional mounts and the plugin's defaults, on every build.
     Always,
     /// No file is mounted, on any build.
     Never,
-    /// Only the additional mounts of the configuration are mounted, on every build.
+    /// The additional mounts of the configuration and the plugin's defaults, on every build. The
+    /// driver does not name these files, so Windows does not provide them.
     Extra,
 }
 
@@ -214,12 +215,19 @@ pub struct AdditionalMount {
 
 /// How a request for several physical devices is handled. Windows supports one device
 /// entry per container, so several devices cannot be assigned individually.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+///
+/// A later one is stricter. It applies to a request for devices of several driver models that
+/// differ in it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, EnumString, Display, VariantNames,
+)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum MultiDevice {
     /// The container gets every device of the host in the device class, with a warning.
     #[default]
     Class,
+    /// The container gets only the first of them, with a warning. The others stay allocated.
+    First,
     /// The request is refused with a reason.
     Reject,
 }

@@ -33,6 +33,17 @@ pub enum PlanWarning {
         /// The class that the container gets.
         class: DeviceClass,
     },
+    /// Several devices under `multiDevice: first`.
+    #[error(
+        "requested {requested} devices, but Windows supports one device entry per container and \
+         multiDevice is first: only `{device}` is assigned"
+    )]
+    OnlyFirstDevice {
+        /// The devices of the request; at least 2.
+        requested: usize,
+        /// The device that the container gets.
+        device: PnpId,
+    },
     /// The host cannot assign a single device.
     #[error(
         "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows \

@@ -84,8 +84,8 @@ pub enum MountOutcome {
         /// The file that is mounted there.
         by: MountCandidate,
     },
-    /// An additional mount of the configuration is dropped with the driver's files, which Windows
-    /// mounts itself.
+    /// An additional mount of the configuration, or a default that exists, is dropped with the
+    /// driver's files, which Windows mounts itself.
     NotApplied,
 }
 
@@ -165,8 +165,11 @@ pub enum NoMountsReason {
     /// `runtimeMounts: never`.
     #[error("runtimeMounts is never")]
     Never,
-    /// `runtimeMounts: extra` without additional mounts for the vendor.
-    #[error("runtimeMounts is extra, and no additional mounts are configured for {0}")]
+    /// `runtimeMounts: extra` without additional mounts for the vendor, and without defaults.
+    #[error(
+        "runtimeMounts is extra, and neither an additional mount nor a default of the plugin \
+         applies to {0}"
+    )]
     NoAdditionalMounts(Vendor),
     /// `runtimeMounts: auto` on a build that mounts the driver's files itself.
     #[error(
@@ -191,8 +194,9 @@ pub enum NoMountsReason {
     LeftOut(LeftOut),
 }
 
-/// How to get additional mounts that are [not applied](MountOutcome::NotApplied).
-pub const NOT_APPLIED_HINT: &str = "set `runtimeMounts: extra` to mount only the additional mounts";
+/// How to get files that are [not applied](MountOutcome::NotApplied).
+pub const NOT_APPLIED_HINT: &str =
+    "set `runtimeMounts: extra` to mount additional files without those of the driver";
 
 /// Decides about the files of `devices`, in their order.
 pub(crate) fn resolve(devices: &[&ListedDevice], host: &HostFacts, disk: Disk<'_>) -> MountPlan {
@@ -202,7 +206,7 @@ pub(crate) fn resolve(devices: &[&ListedDevice], host: &HostFacts, disk: Disk<'_
         let reason = match folder_to_mount(entry, host) {
             Ok(folder) => add_files(&mut plan, &mut taken, entry, folder, host, disk),
             Err(NoMountsReason::MountedByWindows) => {
-                plan.add(not_applied(entry, host));
+                plan.add(not_applied(entry, host, disk));
                 Some(NoMountsReason::MountedByWindows)
             }
             // The other reasons are the administrator's own choice, or make every mount impossible.
@@ -235,14 +239,23 @@ fn folder_to_mount<'a>(
     }
 }
 
-/// The additional mounts of a device that Windows' own mounts replace.
-fn not_applied(entry: &ListedDevice, host: &HostFacts) -> Vec<FileDecision> {
-    let Ok(store) = &entry.device.driver_store else { return Vec::new() };
-    candidates(entry, host)
-        .into_iter()
-        .filter(|c| c.origin == MountOrigin::Configuration && c.left_out.is_none())
-        .map(|c| FileDecision { file: c.mount(store, c.source), outcome: MountOutcome::NotApplied })
-        .collect()
+/// The files of a device that are dropped although Windows does not mount them: the additional
+/// mounts, and the defaults that exist.
+fn not_applied(entry: &ListedDevice, host: &HostFacts, disk: Disk<'_>) -> Vec<FileDecision> {
+    let Ok(folder) = &entry.device.driver_store else { return Vec::new() };
+    let mut decisions = Vec::new();
+    for candidate in candidates(entry, host) {
+        let file = candidate.mount(folder, candidate.source);
+        let is_dropped = match candidate.origin {
+            MountOrigin::Configuration => true,
+            MountOrigin::Default => contains(folder, candidate.source, &file, disk),
+            MountOrigin::Registry | MountOrigin::Launcher => false,
+        };
+        if is_dropped && candidate.left_out.is_none() {
+            decisions.push(FileDecision { file, outcome: MountOutcome::NotApplied });
+        }
+    }
+    decisions
 }
 
 /// Adds the decision about each file of a device in `folder`. Returns the reason if none of them is
@@ -368,7 +381,7 @@ fn candidates<'a>(entry: &'a ListedDevice, host: &HostFacts) -> Vec<Candidate<'a
             let pattern = Some(source).filter(|source| source.has_wildcard());
             add(MountOrigin::Configuration, source.as_str(), pattern, destination);
         }
-        if with_driver && device.vendor == Vendor::Nvidia {
+        if device.vendor == Vendor::Nvidia {
             for RuntimeFile { source, destination } in defaults.iter() {
                 add(MountOrigin::Default, source.as_str(), None, destination);
             }

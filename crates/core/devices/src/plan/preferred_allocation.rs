@@ -1,7 +1,7 @@
 //! Preferred allocation: which of the available replicas a container should get.
 //!
 //! The criteria, in order of weight: no second replica of a device while another device
-//! is free, one driver per container, one NUMA node per container if nodes are
+//! is free (under `multiDevice: first`, a second replica of the same device), one driver per container, one NUMA node per container if nodes are
 //! published, then the policy (distributed or packed), then the order of the devices
 //! and of the replicas. The result is a subset of the available replicas, has the
 //! requested size, and depends only on the arguments.
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::set::device_set::{ReplicaError, ResourceDevices};
-use crate::{AllocationPolicy, Sharing};
+use crate::{AllocationPolicy, MultiDevice, Sharing};
 
 /// Picks `size` of the `available` replicas, including those in `must_include`, which may be
 /// listed as available too. If there are fewer, it picks all.
@@ -48,11 +48,12 @@ pub fn preferred_allocation(
     if chosen.is_empty() {
         counts = Counts::before_the_first(&devices, size);
     }
+    let one_device = gets_one_device(resource);
     let sharing = resource.spec.sharing;
     let loads: Vec<usize> = devices.iter().map(|device| device.load(sharing)).collect();
     while chosen.len() < size {
         let free = devices.iter().enumerate().filter(|(_, device)| !device.free.is_empty());
-        let best = free.min_by_key(|(n, device)| (counts.rank(device), loads[*n], *n));
+        let best = free.min_by_key(|(n, device)| (counts.rank(device, one_device), loads[*n], *n));
         let Some(device) = best.map(|(n, _)| n).map(|n| &mut devices[n]) else { break };
         if chosen.is_empty() {
             counts = Counts::new(loads.len());
@@ -61,6 +62,13 @@ pub fn preferred_allocation(
         counts.choose(device);
     }
     Ok(chosen)
+}
+
+/// Whether a container with several devices gets only one of them, so that replicas of the others
+/// would be wasted.
+fn gets_one_device(resource: &ResourceDevices) -> bool {
+    let mut entries = resource.entries().iter();
+    entries.any(|entry| entry.policy.container.multi_device == MultiDevice::First)
 }
 
 /// A device of the resource.
@@ -134,8 +142,13 @@ impl Counts {
     }
 
     /// Lower is better.
-    fn rank(&self, device: &Candidate<'_>) -> (usize, Reverse<usize>, Reverse<usize>) {
+    fn rank(
+        &self,
+        device: &Candidate<'_>,
+        one_device: bool,
+    ) -> (usize, Reverse<usize>, Reverse<usize>) {
+        let repeated = if one_device { usize::MAX - device.chosen } else { device.chosen };
         let of_driver = self.of_driver[device.driver];
-        (device.chosen, Reverse(of_driver), Reverse(self.of_affinity[device.affinity]))
+        (repeated, Reverse(of_driver), Reverse(self.of_affinity[device.affinity]))
     }
 }

@@ -1,4 +1,5 @@
-//! The additional mounts of the configuration under every value of `runtimeMounts`.
+//! The additional mounts of the configuration and the plugin's defaults under every value of
+//! `runtimeMounts`.
 
 use std::sync::Arc;
 
@@ -49,7 +50,9 @@ fn with_outcome(mounts: &MountPlan, outcome: &MountOutcome) -> Vec<String> {
 }
 
 const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied;
-const EXTRAS: [&str; 2] = ["extra64.dll", "extra32.dll"];
+/// The additional mounts and the plugin's defaults.
+const EXTRAS: [&str; 5] =
+    ["extra64.dll", "nvidia-smi.exe", "vulkaninfo-x64.exe", "extra32.dll", "vulkaninfo-x86.exe"];
 
 #[test]
 fn runtime_mounts_decide_about_additional_mounts() {
@@ -124,13 +127,26 @@ fn only_mounts_that_would_apply_are_reported_as_dropped() {
     let mut without_wow64 = on_build(SERVER_2025);
     without_wow64.host.wow64 = Wow64::Absent;
     let system32 = mounts(policy(RuntimeMounts::Auto), &without_wow64, &[FIRST]);
-    assert_eq!(with_outcome(&system32, &NOT_APPLIED), ["extra64.dll"]);
+    assert_eq!(
+        with_outcome(&system32, &NOT_APPLIED),
+        ["extra64.dll", "nvidia-smi.exe", "vulkaninfo-x64.exe"]
+    );
 
     let mut excluding = policy(RuntimeMounts::Auto);
     Arc::make_mut(&mut excluding.container).exclude_mounts =
-        vec!["EXTRA64.dll".parse::<FileName>().unwrap()];
+        ["EXTRA64.dll", "VulkanInfo.exe"].map(|name| name.parse::<FileName>().unwrap()).into();
     let excluded = mounts(excluding, &on_build(SERVER_2025), &[FIRST]);
-    assert_eq!(with_outcome(&excluded, &NOT_APPLIED), ["extra32.dll"]);
+    assert_eq!(with_outcome(&excluded, &NOT_APPLIED), ["nvidia-smi.exe", "extra32.dll"]);
+
+    let mut without_defaults = on_build(SERVER_2025);
+    without_defaults.adapters[0].driver_store.as_mut().unwrap().files =
+        StoreFiles::Listed(["nvidia-smi.exe".to_owned()].into());
+    let existing = mounts(policy(RuntimeMounts::Auto), &without_defaults, &[FIRST]);
+    assert_eq!(
+        with_outcome(&existing, &NOT_APPLIED),
+        ["extra64.dll", "nvidia-smi.exe", "extra32.dll"],
+        "a default is optional"
+    );
 
     let amd = HostSnapshot { host: server(SERVER_2025, "2.5"), ..host(vec![gpu(1, AMD)]) };
     let other_vendor = mounts(policy(RuntimeMounts::Auto), &amd, &[r"PCI\VEN_1002\1&0\0"]);
@@ -151,12 +167,15 @@ fn extra_mounts_only_files_that_exist() {
         StoreFiles::Listed(["extra64.dll".to_owned()].into());
     let mounts = mounts(policy(RuntimeMounts::Extra), &snapshot, &[FIRST]);
     assert_eq!(with_outcome(&mounts, &MountOutcome::Mounted), ["extra64.dll"]);
-    assert_eq!(with_outcome(&mounts, &MountOutcome::Missing), ["extra32.dll"]);
+    assert_eq!(
+        with_outcome(&mounts, &MountOutcome::Missing),
+        ["nvidia-smi.exe", "vulkaninfo-x64.exe", "extra32.dll", "vulkaninfo-x86.exe"]
+    );
 }
 
 proptest! {
-    /// Whatever the configuration names, `extra` mounts no other file, and `auto` reports
-    /// every additional mount either as considered or as not applied.
+    /// Whatever the configuration names, `extra` mounts no other file but the three defaults, and
+    /// `auto` reports every one of these files either as considered or as not applied.
     #[test]
     fn additional_mounts_are_never_dropped_silently(
         names in prop::collection::btree_set("gpu_[a-z]{1,6}\\.dll", 0..5),
@@ -175,10 +194,10 @@ proptest! {
             prop_assert!(mounts.files.iter().any(|f| f.file.host_path.ends_with(&end)), "{name}");
         }
         if extra {
-            prop_assert_eq!(mounts.mounted().count(), names.len());
+            prop_assert_eq!(mounts.mounted().count(), names.len() + 3);
         } else if !old {
             prop_assert_eq!(mounts.mounted().count(), 0);
-            prop_assert_eq!(with_outcome(&mounts, &NOT_APPLIED).len(), names.len());
+            prop_assert_eq!(with_outcome(&mounts, &NOT_APPLIED).len(), names.len() + 3);
         }
     }
 }

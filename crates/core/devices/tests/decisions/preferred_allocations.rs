@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use devices::{AllocationPolicy, HostSnapshot, ModelPolicy, ResourceDevices, preferred_allocation};
+use devices::{
+    AllocationPolicy, HostSnapshot, ModelPolicy, MultiDevice, ResourceDevices, preferred_allocation,
+};
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, resource, wddm};
 
@@ -57,6 +59,20 @@ fn a_second_replica_is_used_only_when_no_other_device_is_free() {
         assert_eq!(two, ["1.0", "2.2"]);
         assert_eq!(preferred_allocation(&devices, &free, &[], 3).unwrap().len(), 3);
     }
+}
+
+/// Such a container gets one device. With replicas of both, every container would get the first.
+#[test]
+fn multi_device_first_prefers_replicas_of_one_device() {
+    let mut policy = wddm(4);
+    Arc::make_mut(&mut policy.container).multi_device = MultiDevice::First;
+    let devices = resource(policy, &two_gpus());
+    let all = replicas(&devices);
+    let first = preferred_allocation(&devices, &all, &[], 2).unwrap();
+    assert_eq!(short(&first), ["1.0", "1.1"]);
+    let free = without(&all, &["1.0", "1.1"]);
+    assert_eq!(short(&preferred_allocation(&devices, &free, &[], 2).unwrap()), ["2.0", "2.1"]);
+    assert_eq!(preferred_allocation(&devices, &all, &[], 6).unwrap().len(), 6);
 }
 
 #[test]

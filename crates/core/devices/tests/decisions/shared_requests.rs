@@ -73,6 +73,16 @@ fn any_warns_about_replicas_of_the_same_device() {
 }
 
 #[test]
+fn first_reports_replicas_only_of_the_device_that_is_assigned() {
+    let mut policy = sharing(4, SharedRequests::Any);
+    Arc::make_mut(&mut policy.container).multi_device = MultiDevice::First;
+    let plan = planned(policy, &[id(2, 0), id(2, 1), id(1, 0), id(1, 3)]).unwrap();
+    let device = PnpId::new(r"PCI\VEN_10DE\1&0");
+    let first = PlanWarning::OnlyFirstDevice { requested: 2, device };
+    assert_eq!(plan.warnings, [first, same_device(2, 1)]);
+}
+
+#[test]
 fn an_unusable_device_id_is_the_first_reason() {
     let error = planned(sharing(2, SharedRequests::One), &[id(1, 0), id(1, 7)]).unwrap_err();
     assert!(matches!(error, PlanError::Replica(_)), "{error}");

@@ -43,7 +43,8 @@ pub(crate) enum Note {
     /// A file that is not mounted, and why. A container can have many.
     NotMounted(String),
     /// A file that is not mounted as intended: the configuration or the host excludes it, or it is
-    /// one of the plugin's defaults that this driver does not have.
+    /// one of the plugin's defaults that this driver does not have or that is left out with the
+    /// driver's files.
     LeftOut(String),
 }
 
@@ -231,6 +232,13 @@ fn files(plan: &Plan) -> Vec<Note> {
         let path = &file.file.host_path;
         let why = match (&file.outcome, file.file.origin) {
             (MountOutcome::Mounted, _) => continue,
+            (MountOutcome::NotApplied, MountOrigin::Default) => {
+                notes.push(Note::LeftOut(format!(
+                    "{path}, named by the defaults, is left out with the driver's files; \
+                     {NOT_APPLIED_HINT}"
+                )));
+                continue;
+            }
             (MountOutcome::NotApplied, _) => {
                 let reason = NoMountsReason::MountedByWindows;
                 notes

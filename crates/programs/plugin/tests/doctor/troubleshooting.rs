@@ -91,6 +91,7 @@ fn every_warning_of_an_allocation_is_explained() {
     let not_provided = launcher("directx-visible.exe", "is not provided on this node");
     let warnings = [
         PlanWarning::SeveralDevices { count: 2, class },
+        PlanWarning::OnlyFirstDevice { requested: 2, device: PnpId::new("…") },
         PlanWarning::NoLocationPathSupport(class),
         PlanWarning::ReplicasOfSameDevice { replicas: 2, device: PnpId::new("…") },
         PlanWarning::NoLauncher(not_provided),

@@ -143,6 +143,38 @@ fn several_gpus_without_a_display_are_refused_unless_a_class_is_configured() {
     assert!(notes.contains(&format!("all devices of the class {class} of the host")), "{notes}");
 }
 
+/// The manifests of the earlier plugin's names set this variable.
+#[test]
+fn a_variable_gives_a_container_the_first_of_several_compute_only_devices() {
+    let all = pod_flag("all", COMPUTE, 8);
+    let variables = [("MCDM_DEVICE_PLUGIN_MULTI_DEVICE", "first")];
+    let simulation = Simulation {
+        host: "made-up-h100-mcdm.yaml",
+        flags: &[&all],
+        variables: &variables,
+        ..Default::default()
+    };
+    let document = simulation.run();
+    let pod = pod(&document, "all");
+    assert_eq!(pod["admitted"], true, "{pod}");
+    assert_eq!(pod["deviceIds"].as_array().unwrap().len(), 8, "the kubelet has allocated all");
+    let granted = devices(pod);
+    let [device] = granted.as_slice() else { panic!("{pod}") };
+    let path = device.strip_prefix("vpci-location-path://").unwrap();
+    let envs = &pod["container"]["envs"];
+    assert_eq!(envs["DIRECTX_DEVICE_0_LOCATION_PATH"], path);
+    assert_eq!(envs["DIRECTX_DEVICE_1_LOCATION_PATH"], json!(null));
+    let warning = "warning: requested 8 devices, but Windows supports one device entry per \
+                   container and multiDevice is first: only `PCI";
+    assert!(notes(pod).contains(warning), "{}", notes(pod));
+
+    // The variable is that of MCDM.
+    let two = pod_flag("two", DISPLAY, 2);
+    let document =
+        Simulation { host: T4, flags: &[&two], variables: &variables, ..Default::default() }.run();
+    assert!(notes(&document["pods"][0]).contains("all display adapters"), "{document}");
+}
+
 /// Pods that request this resource need not know the mode of a GPU.
 #[test]
 fn a_rule_for_gpus_has_those_of_both_driver_models() {
@@ -229,6 +261,8 @@ fn files_are_mounted_by_build_and_by_configuration() {
         (SERVER_2019, "", &[], 2),
         (SERVER_2025, "", &[], 0),
         (SERVER_2025, "runtimeMounts: always", &[], 4),
+        (SERVER_2025, "runtimeMounts: extra", &[], 1),
+        (T4, "runtimeMounts: extra", &[], 3),
     ] {
         let one = pod_flag("one", DISPLAY, 1);
         let flags = [one.as_str()];
@@ -253,8 +287,9 @@ fn a_pod_without_runtime_files_has_the_reason() {
         (
             T4,
             &[],
-            "runtimeMounts: extra",
-            "runtimeMounts is extra, and no additional mounts are configured for nvidia",
+            "runtimeMounts: extra\nexcludeMounts: [nvidia-smi.exe, vulkaninfo.exe]",
+            "runtimeMounts is extra, and neither an additional mount nor a default of the plugin \
+             applies to nvidia",
         ),
         (T4, &[], exclude_all, "every file is left out: 17 in excludeMounts"),
         (T4, &[], "runtimeMounts: never", "runtimeMounts is never"),
@@ -272,6 +307,18 @@ fn a_pod_without_runtime_files_has_the_reason() {
         assert_eq!(notes(pod).matches("no runtime files are").count(), 1, "{}", notes(pod));
         assert!(notes(pod).contains(&expected), "{}", notes(pod));
     }
+}
+
+/// Windows Server 2025 does not provide the programs that the earlier plugins mounted by default.
+#[test]
+fn defaults_that_are_left_out_with_the_files_of_the_driver_are_explained() {
+    let run = |config| Simulation { host: SERVER_2025, config, ..Default::default() }.run();
+    let auto = run("");
+    let left_out = r"\nvidia-smi.exe, named by the defaults, is left out with the driver's files; set `runtimeMounts: extra`";
+    assert!(notes(&auto["pods"][0]).contains(left_out), "{auto}");
+    let extra = run("runtimeMounts: extra");
+    assert_eq!(mounts(&extra["pods"][0]), [r"System32\nvidia-smi.exe"]);
+    assert!(!notes(&extra["pods"][0]).contains(left_out), "{extra}");
 }
 
 #[test]

@@ -149,11 +149,17 @@ fn runtime_mounts_decide_about_runtime_files() {
         let outcome = on(&host, &["--all", "--runtime-mounts", when]);
         outcome.stdout.matches("--mount").count()
     };
-    assert_eq!(["auto", "always", "never"].map(count), [17, 17, 0]);
-    let server_2025 = on(&inventory("made-up-l4-2025.yaml"), &["--all", "--verbose"]);
+    assert_eq!(["auto", "always", "never", "extra"].map(count), [17, 17, 0, 3]);
+    let newer = inventory("made-up-l4-2025.yaml");
+    let server_2025 = on(&newer, &["--all", "--verbose"]);
     assert!(!server_2025.stdout.contains("--mount"), "{server_2025}");
     let reason = "not mounting runtime files of adapter 81234: runtimeMounts is auto and Windows";
     assert!(server_2025.stderr.contains(reason), "{server_2025}");
+    let default = r"\nvidia-smi.exe: left out with the driver's files; `--runtime-mounts extra`";
+    assert!(server_2025.stderr.contains(default), "{server_2025}");
+    let extra = on(&newer, &["--all", "--runtime-mounts", "extra", "--verbose"]);
+    assert_eq!(extra.stdout.matches("nvidia-smi.exe,dst=").count(), 1, "{extra}");
+    assert!(!extra.stderr.contains("left out"), "{extra}");
 }
 
 #[test]
