@@ -1,7 +1,7 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! Each image has one layer; those for Windows are `HostProcess` images. `docs/images.md` describes
-//! the options and the files.
+//! The images of a layout have the same layer; those for Windows are `HostProcess` images.
+//! `docs/images.md` describes the options and the files.
 
 mod hive;
 mod layer;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
-pub(crate) use self::layout::digest;
+pub(crate) use self::layout::{Image, digest};
 pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 use self::registry::Registry;
 pub(crate) use self::source::{NO_REGISTRY, Source};
 
-use self::layout::Image;
+use self::layout::Layout;
 use crate::process::stage;
 use crate::workspace;
 
@@ -67,51 +67,62 @@ pub(crate) fn command(options: &Options) -> Result<()> {
     let source = Source::read(options.repository.as_deref(), options.revision)?;
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target()?;
-    let target = repository.map(|repository| format!("{repository}:{tag}"));
-    if let Some(target) = &target {
-        // A registry that cannot be read is an error before the build, which takes minutes.
-        registry.digest(target)?;
-    }
     let shipped = options.shipped();
-    let unpublished = shipped.unpublished(tag);
-    let name = target.as_ref().unwrap_or(&unpublished);
-    let image = build(shipped, options.programs.as_deref(), &options.profile, &source, name)?;
-    let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
-    let layout = folder.join(shipped.name);
-    let archive = folder.join(format!("{}.tar", shipped.name));
-    image.write(&layout)?;
-    image.write_archive(&archive)?;
-    println!("{}\n  layout   {}", image.digest, layout.display());
-    println!("  archive  {}", archive.display());
-    let Some(target) = target else { return Ok(()) };
-
-    let digest = &image.digest;
-    let existing = registry.digest(&target)?.filter(|existing| existing != digest);
-    if let (Some(existing), false) = (existing, options.replace) {
-        bail!(
-            "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
-        );
+    let names = match repository {
+        Some(repository) => shipped.names(repository, tag),
+        None => shipped.names(&shipped.unpublished(), tag),
+    };
+    if repository.is_some() {
+        // A registry that cannot be read is an error before the build, which takes minutes.
+        for name in &names {
+            registry.digest(name)?;
+        }
     }
-    registry.push(&layout, "oci:.", digest, &target)?;
-    println!("pushed {target}@{digest}");
+    let layout = build(shipped, options.programs.as_deref(), &options.profile, &source, names)?;
+    let output = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
+    let folder = output.join(shipped.name);
+    let archive = output.join(format!("{}.tar", shipped.name));
+    layout.write(&folder)?;
+    layout.write_archive(&archive)?;
+    for image in &layout.images {
+        println!("{}  {}", image.digest, image.name);
+    }
+    println!("  layout   {}", folder.display());
+    println!("  archive  {}", archive.display());
+    if repository.is_none() {
+        return Ok(());
+    }
+
+    for Image { name, digest, .. } in &layout.images {
+        let existing = registry.digest(name)?.filter(|existing| existing != digest);
+        if let (Some(existing), false) = (existing, options.replace) {
+            bail!(
+                "{name} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
+            );
+        }
+    }
+    for Image { name, digest, .. } in &layout.images {
+        registry.push(&folder, digest, name)?;
+        println!("pushed {name}@{digest}");
+    }
     Ok(())
 }
 
-/// Builds the image `name`, which ends with a tag, of existing programs in a folder, or of new
+/// Builds the images `names`, which end with a tag, of existing programs in a folder, or of new
 /// ones.
 pub(crate) fn build(
     shipped: &Shipped,
     programs: Option<&Path>,
     profile: &str,
     source: &Source,
-    name: &str,
-) -> Result<Image> {
+    names: Vec<String>,
+) -> Result<Layout> {
     let folder = match programs {
         Some(folder) => folder.to_owned(),
         None => programs::build(shipped, profile, source)?,
     };
     stage(&format!("packing the image of {}", shipped.name));
-    Image::new(shipped, &programs::read(&folder, shipped.files)?, source, name)
+    Layout::new(shipped, &programs::read(&folder, shipped.files)?, source, names)
 }
 
 impl Options {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -13,28 +14,46 @@ use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, VERSION, WINDOWS_TARGET, cargo_for};
 use crate::{prerequisites, windows_suites};
 
-/// The programs of an image.
+/// The programs of a layer, and the images that have this layer.
 pub(crate) struct Shipped {
-    /// The name of the image, of its layout and of its repository.
+    /// The name of the layout, and of the repository for the first image.
     pub(crate) name: &'static str,
     pub(super) description: &'static str,
     /// The system that the programs run on, as images name it.
     pub(crate) os: &'static str,
     pub(super) target: &'static str,
-    /// What a container runs by default.
-    pub(super) program: &'static str,
-    pub(super) argument: &'static str,
+    pub(super) images: &'static [Entrypoint],
     /// The packages that contain the programs.
     pub(crate) packages: &'static [&'static str],
     pub(crate) files: &'static [&'static str],
 }
 
+/// What a container of an image runs by default.
+pub(crate) struct Entrypoint {
+    /// The name of the image.
+    pub(crate) image: &'static str,
+    pub(super) program: &'static str,
+    pub(super) arguments: &'static [&'static str],
+    /// Variables, each with its value.
+    pub(super) environment: &'static [&'static str],
+}
+
 impl Shipped {
-    /// The name of an image that is not pushed. Manifests name the images for Windows with the
-    /// placeholder of the registry.
-    pub(crate) fn unpublished(&self, tag: &str) -> String {
+    /// The repository of the first image if it is not pushed. Manifests name the images for Windows
+    /// with the placeholder of the registry.
+    pub(crate) fn unpublished(&self) -> String {
         let registry = if self.os == "linux" { "localhost" } else { NO_REGISTRY };
-        format!("{registry}/{}:{tag}", self.name)
+        format!("{registry}/{}", self.name)
+    }
+
+    /// The names of the images. The others are next to the `repository` of the first one.
+    pub(crate) fn names(&self, repository: &str, tag: &str) -> Vec<String> {
+        let folder = repository.rsplit_once('/').map_or(repository, |(folder, _)| folder);
+        let others = self.images.iter().skip(1).map(|other| format!("{folder}/{}", other.image));
+        iter::once(repository.to_owned())
+            .chain(others)
+            .map(|name| format!("{name}:{tag}"))
+            .collect()
     }
 }
 
@@ -43,8 +62,30 @@ pub(crate) const PLUGIN: Shipped = Shipped {
     description: "Advertises the DirectX devices of Windows nodes to Kubernetes",
     os: "windows",
     target: WINDOWS_TARGET,
-    program: "directx-device-plugin.exe",
-    argument: "serve",
+    images: &[
+        Entrypoint {
+            image: "directx-device-plugin",
+            program: "directx-device-plugin.exe",
+            arguments: &["serve"],
+            environment: &[],
+        },
+        // TensorWorks' images of these names have the same entrypoints
+        // (github.com/TensorWorks/directx-device-plugins, build.ps1), so their manifests need only
+        // another registry.
+        Entrypoint {
+            image: "wddm-device-plugin",
+            program: "device-plugin-wddm.exe",
+            arguments: &[],
+            environment: &[],
+        },
+        Entrypoint {
+            image: "mcdm-device-plugin",
+            program: "device-plugin-mcdm.exe",
+            arguments: &[],
+            // With TensorWorks' plugin, a container that requests several devices starts with one.
+            environment: &["MCDM_DEVICE_PLUGIN_MULTI_DEVICE=first"],
+        },
+    ],
     packages: &["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe"],
     files: &[
         "directx-device-plugin.exe",
@@ -67,18 +108,26 @@ pub(crate) const LINUX: Shipped = Shipped {
     description: "Advertises the DirectX devices of a made-up Windows host to Kubernetes",
     os: "linux",
     target: STATIC_TARGET,
-    program: "/directx-device-plugin",
+    images: &[Entrypoint {
+        image: "directx-device-plugin-linux",
+        program: "/directx-device-plugin",
+        arguments: &["serve"],
+        environment: &[],
+    }],
     packages: &["plugin", "feature_discovery"],
     files: &["directx-device-plugin", "directx-feature-discovery"],
-    ..PLUGIN
 };
 
 /// Apart from the plugin, because an antivirus may object to what changes other processes.
 pub(crate) const VISIBLE: Shipped = Shipped {
     name: "directx-visible",
     description: "Runs programs that see only the DirectX devices of their container",
-    program: "directx-visible.exe",
-    argument: "--help",
+    images: &[Entrypoint {
+        image: "directx-visible",
+        program: "directx-visible.exe",
+        arguments: &["--help"],
+        environment: &[],
+    }],
     packages: &["directx_visible"],
     files: &["directx-visible.exe", FILTERS[0].file, FILTERS[1].file],
     ..PLUGIN

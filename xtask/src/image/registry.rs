@@ -45,16 +45,16 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the
-    /// tag of `name`, so a push that fails leaves the tag as it was.
-    pub(super) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
+    /// Copies the image `name` of the layout in `folder` to a digest and then to the tag, so a push
+    /// that fails leaves the tag as it was.
+    pub(super) fn push(self, folder: &Path, digest: &str, name: &str) -> Result<()> {
         stage(&format!("pushing {name}"));
         for target in [&*format!("{}@{digest}", split(name).0), name] {
             let mut copy = self.skopeo("copy", "--dest-tls-verify");
             // Without the option, skopeo may compress layers again, with another digest.
-            copy.current_dir(folder).args(["--quiet", "--preserve-digests", source]);
-            check(copy.arg(format!("docker://{target}")).output()?)
-                .with_context(|| format!("cannot push {target}"))?;
+            copy.current_dir(folder).args(["--quiet", "--preserve-digests"]);
+            copy.args([format!("oci:.:{name}"), format!("docker://{target}")]);
+            check(copy.output()?).with_context(|| format!("cannot push {target}"))?;
         }
         Ok(())
     }
