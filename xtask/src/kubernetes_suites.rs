@@ -113,7 +113,7 @@ pub(crate) fn linux_node() -> Result<()> {
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None, false)?;
     let names = LINUX.names(&LINUX.unpublished(), workspace::VERSION);
-    image::build(&LINUX, None, "dev", &source, names)?.write_archive(&archive)?;
+    image::build(&LINUX, None, "dev", &source, names, None)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
     let mut tests = test();

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -25,6 +24,8 @@ pub(crate) struct Shipped {
     pub(super) images: &'static [Entrypoint],
     /// The packages that contain the programs.
     pub(crate) packages: &'static [&'static str],
+    /// The folder of the programs in the image: the root, or one that ends with a slash.
+    pub(super) folder: &'static str,
     pub(crate) files: &'static [&'static str],
 }
 
@@ -46,14 +47,17 @@ impl Shipped {
         format!("{registry}/{}", self.name)
     }
 
-    /// The names of the images. The others are next to the `repository` of the first one.
+    /// The names of the images. `repository` is that of the image with the name of the layout, and
+    /// the others are next to it. If no image has this name, `repository` is the folder of all.
     pub(crate) fn names(&self, repository: &str, tag: &str) -> Vec<String> {
-        let folder = repository.rsplit_once('/').map_or(repository, |(folder, _)| folder);
-        let others = self.images.iter().skip(1).map(|other| format!("{folder}/{}", other.image));
-        iter::once(repository.to_owned())
-            .chain(others)
-            .map(|name| format!("{name}:{tag}"))
-            .collect()
+        let has_first = self.images.iter().any(|image| image.image == self.name);
+        let parent = repository.rsplit_once('/').map_or(repository, |(parent, _)| parent);
+        let folder = if has_first { parent } else { repository };
+        let names = self.images.iter().map(|image| match image.image {
+            name if name == self.name => format!("{repository}:{tag}"),
+            name => format!("{folder}/{name}:{tag}"),
+        });
+        names.collect()
     }
 }
 
@@ -87,6 +91,7 @@ pub(crate) const PLUGIN: Shipped = Shipped {
         },
     ],
     packages: &["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe"],
+    folder: "",
     files: &[
         "directx-device-plugin.exe",
         "device-plugin-wddm.exe",
@@ -115,6 +120,7 @@ pub(crate) const LINUX: Shipped = Shipped {
         environment: &[],
     }],
     packages: &["plugin", "feature_discovery"],
+    folder: "",
     files: &["directx-device-plugin", "directx-feature-discovery"],
 };
 
@@ -133,6 +139,30 @@ pub(crate) const VISIBLE: Shipped = Shipped {
     ..PLUGIN
 };
 
+/// For the manifests in `examples`. The images are based on Windows.
+pub(super) const EXAMPLES: Shipped = Shipped {
+    name: "directx-examples",
+    description: "Tests the DirectX devices that a container of Windows can use",
+    images: &[
+        Entrypoint {
+            image: "gpu-probe",
+            program: r"C:\app\gpu-probe.exe",
+            arguments: &[],
+            environment: &[],
+        },
+        Entrypoint {
+            image: "device-discovery",
+            program: r"C:\app\test-device-discovery.exe",
+            arguments: &[],
+            environment: &[],
+        },
+    ],
+    packages: &["tools", "gpu_probe"],
+    folder: "app/",
+    files: &["gpu-probe.exe", "test-device-discovery.exe"],
+    ..PLUGIN
+};
+
 /// The file of the build that becomes the file `name`. The clients in C++ and in Go print the same
 /// as `test-device-discovery`.
 pub(crate) fn built(name: &str) -> &str {
@@ -148,7 +178,9 @@ pub(crate) fn built(name: &str) -> &str {
 /// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str, source: &Source) -> Result<PathBuf> {
     let usual = match profile {
-        "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
+        "release" if shipped.packages.contains(&"plugin") => {
+            ", 4 to 9 minutes on two cores the first time"
+        }
         _ => "",
     };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
@@ -199,16 +231,16 @@ pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
     workspace::target_dir().join(target).join(name)
 }
 
-/// Reads the files `names` from `folder`, by their names in the image.
-pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
+/// Reads the files of an image from `folder`, by their paths in the image.
+pub(super) fn read(folder: &Path, shipped: &Shipped) -> Result<Files> {
     let mut files = Files::new();
-    for name in names {
+    for name in shipped.files {
         let path = folder.join(built(name));
         let bytes = fs::read(&path).map_err(|error| {
             let hint = "hint: --programs names a folder with a build";
             anyhow!("cannot read {}: {error}\n{hint}", path.display())
         })?;
-        files.insert((*name).to_owned(), bytes);
+        files.insert(format!("{}{name}", shipped.folder), bytes);
     }
     Ok(files)
 }

@@ -125,7 +125,7 @@ fn build(
         copy(&folder.join(notices), Path::new(&format!("{file}-{notices}")))?;
         let given = given.filter(|_| shipped.os == "windows");
         let names = destination.names(shipped);
-        let layout = image::build(shipped, given, profile, source, names)?;
+        let layout = image::build(shipped, given, profile, source, names, None)?;
         layout.write_archive(Path::new(&format!("{file}-image.tar")))?;
         destination.images.extend(layout.images);
         if shipped.os == "windows" {

@@ -12,13 +12,13 @@ use crate::image::{Builder, LINUX, Layout, PLUGIN, digest, error, run, text};
 use image_suite::daemon::{Access, Containerd, Registry};
 
 /// The digest of what the registry has under a name.
-fn digest_of(image: &str) -> String {
+pub(crate) fn digest_of(image: &str) -> String {
     let mut skopeo = Command::new("skopeo");
     skopeo.args(["inspect", "--raw", "--tls-verify=false"]).arg(format!("docker://{image}"));
     digest(run(&mut skopeo).as_bytes())
 }
 
-fn download(image: &str, folder: &Path) -> Layout {
+pub(crate) fn download(image: &str, folder: &Path) -> Layout {
     let mut skopeo = Command::new("skopeo");
     skopeo.args(["--insecure-policy", "--override-os", "windows", "copy"]);
     skopeo.args(["--src-tls-verify=false", &format!("docker://{image}")]);
