@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and pushes the image of one example. Runs on Linux: the Dockerfiles only copy files, so nothing has to run
-# Windows.
+# Builds and pushes the image of one example with files of others. Runs on Linux: the Dockerfiles only copy files, so
+# nothing has to run Windows.
 #
 #   REGISTRY=registry.your-company.example examples/build-image.sh ffmpeg FOLDER
 #
@@ -18,7 +18,7 @@ tag=${TAG:-ltsc2022}
 source=$(cd "$(dirname "$0")" && pwd)/$example
 if [[ ! -f $source/Dockerfile ]]; then
     echo "error: no Dockerfile in $source" >&2
-    echo "hint: this example uses an image of Microsoft as it is, or the name is misspelled" >&2
+    echo "hint: \`cargo xtask image --examples\` builds gpu-probe and device-discovery; README.md lists the other examples" >&2
     exit 1
 fi
 

@@ -112,8 +112,8 @@ pub(crate) fn linux_node() -> Result<()> {
     workspace::build()?;
     let archive = workspace::target_dir().join("linux-node.tar");
     let source = Source::read(None, false)?;
-    let name = LINUX.unpublished(workspace::VERSION);
-    image::build(&LINUX, None, "dev", &source, &name)?.write_archive(&archive)?;
+    let names = LINUX.names(&LINUX.unpublished(), workspace::VERSION);
+    image::build(&LINUX, None, "dev", &source, names, None)?.write_archive(&archive)?;
     let runtime = prerequisites::container_runtime()?;
     let variables = [("CONTAINER_RUNTIME", runtime), ("PLUGIN_IMAGE", archive)];
     let mut tests = test();

@@ -132,6 +132,8 @@ impl Registry {
                 "maintenance": {"readonly": {"enabled": access == Access::ReadOnly}},
             },
             "http": {"addr": self.address},
+            // By default, it refuses layers with URLs.
+            "validation": {"manifests": {"urls": {"allow": ["^https://"]}}},
         });
         if self.has_tls {
             config["http"]["tls"] =

@@ -64,7 +64,7 @@ func mustUseOneDevice(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// mustHaveImage fails unless an image is one of Microsoft or has a Dockerfile.
+// mustHaveImage fails unless an image is one of Microsoft, has a Dockerfile, or is in `cargo xtask image --examples`.
 func mustHaveImage(t *testing.T, image string) {
 	t.Helper()
 	if image == microsoftImage {
@@ -74,6 +74,13 @@ func mustHaveImage(t *testing.T, image string) {
 	name, hasTag := strings.CutSuffix(name, exampleTag)
 	if !isExample || !hasTag {
 		t.Fatalf("image %s, expected %sNAME%s", image, exampleRegistry, exampleTag)
+	}
+	xtask, err := os.ReadFile(filepath.Join(repository, "xtask/src/image/programs.rs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(xtask), `image: "`+name+`"`) {
+		return
 	}
 	if _, err := os.Stat(filepath.Join(repository, "examples", name, "Dockerfile")); err != nil {
 		t.Error(err)

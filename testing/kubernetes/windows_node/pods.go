@@ -277,7 +277,8 @@ func (n *node) stopPluginImage(ctx context.Context) ([]string, error) {
 	return n.stopPlugin(ctx, pod.container)
 }
 
-// importImage imports the image of an archive and returns its name.
+// importImage imports the images of an archive and returns the name of the first one. containerd sorts the names, so
+// directx-device-plugin comes before the plugin's other images.
 func (n *node) importImage(ctx context.Context, archive string) (string, error) {
 	known, err := n.ctr(ctx, "images", "list", "--quiet")
 	if err != nil {

@@ -47,20 +47,27 @@ pub(super) fn plain(files: &Files, mode: u32, seconds: u64) -> Result<Vec<u8>> {
     Ok(tar.into_inner()?)
 }
 
-/// A Windows layer of `files`, whose paths are relative to the container's drive, and registry
-/// hives.
-pub(super) fn archive(files: &Files, seconds: u64) -> Result<Vec<u8>> {
+/// A Windows layer of `files`, whose paths are relative to the container's drive. Only the lowest
+/// layer of an image has registry hives.
+pub(super) fn archive(files: &Files, is_lowest: bool, seconds: u64) -> Result<Vec<u8>> {
     let mut content: Files =
         files.iter().map(|(path, bytes)| (format!("Files/{path}"), bytes.clone())).collect();
     let mut folders = BTreeSet::from(["Files".to_owned()]);
-    content.extend(HIVES.map(|name| (format!("{HIVE_FOLDER}/{name}"), hive::empty())));
+    if is_lowest {
+        content.extend(HIVES.map(|name| (format!("{HIVE_FOLDER}/{name}"), hive::empty())));
+    } else {
+        // This is where changes of the hives would be.
+        folders.insert("Hives".to_owned());
+    }
     for path in content.keys() {
         folders.extend(path.match_indices('/').map(|(index, _)| path[..index].to_owned()));
     }
     let mut tar = tar::Builder::new(Vec::new());
     // A folder's path is the start of the paths in it, so it is sorted before them.
     for folder in &folders {
-        append(&mut tar, folder, EntryType::Directory, &[], seconds)?;
+        // The drive keeps the rights that it has in the layers below.
+        let rights = (is_lowest || folder.contains('/')).then_some(FOLDER_RIGHTS);
+        append(&mut tar, folder, EntryType::Directory, rights, &[], seconds)?;
     }
     let mut earlier: BTreeMap<&[u8], &str> = BTreeMap::new();
     for (path, bytes) in &content {
@@ -71,7 +78,7 @@ pub(super) fn archive(files: &Files, seconds: u64) -> Result<Vec<u8>> {
                 let mut header = header(EntryType::Link, FILE, seconds);
                 tar.append_link(&mut header, path, target)?;
             }
-            _ => append(&mut tar, path, EntryType::Regular, bytes, seconds)?,
+            _ => append(&mut tar, path, EntryType::Regular, Some(FILE_RIGHTS), bytes, seconds)?,
         }
         earlier.entry(bytes).or_insert(path);
     }
@@ -89,24 +96,27 @@ fn append(
     tar: &mut tar::Builder<Vec<u8>>,
     path: &str,
     kind: EntryType,
+    rights: Option<&str>,
     bytes: &[u8],
     seconds: u64,
 ) -> Result<()> {
     // FILE_ATTRIBUTE_DIRECTORY and FILE_ATTRIBUTE_ARCHIVE (winnt.h).
-    let (mode, attributes, rights) = match kind {
-        EntryType::Directory => (0o40755, "16", FOLDER_RIGHTS),
-        _ => (FILE, "32", FILE_RIGHTS),
+    let (mode, attributes) = match kind {
+        EntryType::Directory => (0o40755, "16"),
+        _ => (FILE, "32"),
     };
     let time = &*seconds.to_string();
     // Without the times, Windows shows the year 1754.
     let extensions = [
-        ("LIBARCHIVE.creationtime", time),
-        ("MSWINDOWS.fileattr", attributes),
+        ("LIBARCHIVE.creationtime", Some(time)),
+        ("MSWINDOWS.fileattr", Some(attributes)),
         ("MSWINDOWS.rawsd", rights),
-        ("atime", time),
-        ("ctime", time),
+        ("atime", Some(time)),
+        ("ctime", Some(time)),
     ];
-    tar.append_pax_extensions(extensions.map(|(key, value)| (key, value.as_bytes())))?;
+    let extensions =
+        extensions.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?.as_bytes())));
+    tar.append_pax_extensions(extensions)?;
     let mut header = header(kind, mode, seconds);
     header.set_size(bytes.len() as u64);
     Ok(tar.append_data(&mut header, path, bytes)?)

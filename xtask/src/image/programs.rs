@@ -13,28 +13,51 @@ use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, STATIC_TARGET, VERSION, WINDOWS_TARGET, cargo_for};
 use crate::{prerequisites, windows_suites};
 
-/// The programs of an image.
+/// The programs of a layer, and the images that have this layer.
 pub(crate) struct Shipped {
-    /// The name of the image, of its layout and of its repository.
+    /// The name of the layout, and of the repository for the first image.
     pub(crate) name: &'static str,
     pub(super) description: &'static str,
     /// The system that the programs run on, as images name it.
     pub(crate) os: &'static str,
     pub(super) target: &'static str,
-    /// What a container runs by default.
-    pub(super) program: &'static str,
-    pub(super) argument: &'static str,
+    pub(super) images: &'static [Entrypoint],
     /// The packages that contain the programs.
     pub(crate) packages: &'static [&'static str],
+    /// The folder of the programs in the image: the root, or one that ends with a slash.
+    pub(super) folder: &'static str,
     pub(crate) files: &'static [&'static str],
 }
 
+/// What a container of an image runs by default.
+pub(crate) struct Entrypoint {
+    /// The name of the image.
+    pub(crate) image: &'static str,
+    pub(super) program: &'static str,
+    pub(super) arguments: &'static [&'static str],
+    /// Variables, each with its value.
+    pub(super) environment: &'static [&'static str],
+}
+
 impl Shipped {
-    /// The name of an image that is not pushed. Manifests name the images for Windows with the
-    /// placeholder of the registry.
-    pub(crate) fn unpublished(&self, tag: &str) -> String {
+    /// The repository of the first image if it is not pushed. Manifests name the images for Windows
+    /// with the placeholder of the registry.
+    pub(crate) fn unpublished(&self) -> String {
         let registry = if self.os == "linux" { "localhost" } else { NO_REGISTRY };
-        format!("{registry}/{}:{tag}", self.name)
+        format!("{registry}/{}", self.name)
+    }
+
+    /// The names of the images. `repository` is that of the image with the name of the layout, and
+    /// the others are next to it. If no image has this name, `repository` is the folder of all.
+    pub(crate) fn names(&self, repository: &str, tag: &str) -> Vec<String> {
+        let has_first = self.images.iter().any(|image| image.image == self.name);
+        let parent = repository.rsplit_once('/').map_or(repository, |(parent, _)| parent);
+        let folder = if has_first { parent } else { repository };
+        let names = self.images.iter().map(|image| match image.image {
+            name if name == self.name => format!("{repository}:{tag}"),
+            name => format!("{folder}/{name}:{tag}"),
+        });
+        names.collect()
     }
 }
 
@@ -43,9 +66,32 @@ pub(crate) const PLUGIN: Shipped = Shipped {
     description: "Advertises the DirectX devices of Windows nodes to Kubernetes",
     os: "windows",
     target: WINDOWS_TARGET,
-    program: "directx-device-plugin.exe",
-    argument: "serve",
+    images: &[
+        Entrypoint {
+            image: "directx-device-plugin",
+            program: "directx-device-plugin.exe",
+            arguments: &["serve"],
+            environment: &[],
+        },
+        // TensorWorks' images of these names have the same entrypoints
+        // (github.com/TensorWorks/directx-device-plugins, build.ps1), so their manifests need only
+        // another registry.
+        Entrypoint {
+            image: "wddm-device-plugin",
+            program: "device-plugin-wddm.exe",
+            arguments: &[],
+            environment: &[],
+        },
+        Entrypoint {
+            image: "mcdm-device-plugin",
+            program: "device-plugin-mcdm.exe",
+            arguments: &[],
+            // With TensorWorks' plugin, a container that requests several devices starts with one.
+            environment: &["MCDM_DEVICE_PLUGIN_MULTI_DEVICE=first"],
+        },
+    ],
     packages: &["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe"],
+    folder: "",
     files: &[
         "directx-device-plugin.exe",
         "device-plugin-wddm.exe",
@@ -67,20 +113,53 @@ pub(crate) const LINUX: Shipped = Shipped {
     description: "Advertises the DirectX devices of a made-up Windows host to Kubernetes",
     os: "linux",
     target: STATIC_TARGET,
-    program: "/directx-device-plugin",
+    images: &[Entrypoint {
+        image: "directx-device-plugin-linux",
+        program: "/directx-device-plugin",
+        arguments: &["serve"],
+        environment: &[],
+    }],
     packages: &["plugin", "feature_discovery"],
+    folder: "",
     files: &["directx-device-plugin", "directx-feature-discovery"],
-    ..PLUGIN
 };
 
 /// Apart from the plugin, because an antivirus may object to what changes other processes.
 pub(crate) const VISIBLE: Shipped = Shipped {
     name: "directx-visible",
     description: "Runs programs that see only the DirectX devices of their container",
-    program: "directx-visible.exe",
-    argument: "--help",
+    images: &[Entrypoint {
+        image: "directx-visible",
+        program: "directx-visible.exe",
+        arguments: &["--help"],
+        environment: &[],
+    }],
     packages: &["directx_visible"],
     files: &["directx-visible.exe", FILTERS[0].file, FILTERS[1].file],
+    ..PLUGIN
+};
+
+/// For the manifests in `examples`. The images are based on Windows.
+pub(super) const EXAMPLES: Shipped = Shipped {
+    name: "directx-examples",
+    description: "Tests the DirectX devices that a container of Windows can use",
+    images: &[
+        Entrypoint {
+            image: "gpu-probe",
+            program: r"C:\app\gpu-probe.exe",
+            arguments: &[],
+            environment: &[],
+        },
+        Entrypoint {
+            image: "device-discovery",
+            program: r"C:\app\test-device-discovery.exe",
+            arguments: &[],
+            environment: &[],
+        },
+    ],
+    packages: &["tools", "gpu_probe"],
+    folder: "app/",
+    files: &["gpu-probe.exe", "test-device-discovery.exe"],
     ..PLUGIN
 };
 
@@ -99,7 +178,9 @@ pub(crate) fn built(name: &str) -> &str {
 /// Builds the programs of an image with a profile and returns their folder.
 pub(crate) fn build(shipped: &Shipped, profile: &str, source: &Source) -> Result<PathBuf> {
     let usual = match profile {
-        "release" if shipped.name != VISIBLE.name => ", 4 to 9 minutes on two cores the first time",
+        "release" if shipped.packages.contains(&"plugin") => {
+            ", 4 to 9 minutes on two cores the first time"
+        }
         _ => "",
     };
     stage(&format!("building the programs of {} for {}{usual}", shipped.name, shipped.target));
@@ -150,16 +231,16 @@ pub(crate) fn folder(target: &str, profile: &str) -> PathBuf {
     workspace::target_dir().join(target).join(name)
 }
 
-/// Reads the files `names` from `folder`, by their names in the image.
-pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
+/// Reads the files of an image from `folder`, by their paths in the image.
+pub(super) fn read(folder: &Path, shipped: &Shipped) -> Result<Files> {
     let mut files = Files::new();
-    for name in names {
+    for name in shipped.files {
         let path = folder.join(built(name));
         let bytes = fs::read(&path).map_err(|error| {
             let hint = "hint: --programs names a folder with a build";
             anyhow!("cannot read {}: {error}\n{hint}", path.display())
         })?;
-        files.insert((*name).to_owned(), bytes);
+        files.insert(format!("{}{name}", shipped.folder), bytes);
     }
     Ok(files)
 }

@@ -32,9 +32,16 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
 }
 
 impl Registry {
+    /// How to connect to the registry of `reference`, which may be another one than that of
+    /// `--push`. Only a registry on this machine can lack TLS.
+    pub(super) fn of(reference: &str, plain_http: bool) -> Registry {
+        let is_here = ["localhost", "127."].iter().any(|host| reference.starts_with(host));
+        Registry { plain_http: plain_http && is_here }
+    }
+
     /// The digest that the registry has for a tag.
     pub(super) fn digest(self, reference: &str) -> Result<Option<String>> {
-        let output = self.inspect(reference)?;
+        let output = self.inspect(reference, &["--raw"])?;
         let message = message(&output).to_lowercase();
         // The codes are those of the distribution specification; some registries answer only
         // with the status.
@@ -45,23 +52,37 @@ impl Registry {
         Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
     }
 
-    /// Copies `source`, which is a name of skopeo relative to `folder`, to a digest and then to the
-    /// tag of `name`, so a push that fails leaves the tag as it was.
-    pub(super) fn push(self, folder: &Path, source: &str, digest: &str, name: &str) -> Result<()> {
+    /// Copies the image `name` of the layout in `folder` to a digest and then to the tag, so a push
+    /// that fails leaves the tag as it was.
+    pub(super) fn push(self, folder: &Path, digest: &str, name: &str) -> Result<()> {
         stage(&format!("pushing {name}"));
         for target in [&*format!("{}@{digest}", split(name).0), name] {
             let mut copy = self.skopeo("copy", "--dest-tls-verify");
             // Without the option, skopeo may compress layers again, with another digest.
-            copy.current_dir(folder).args(["--quiet", "--preserve-digests", source]);
-            check(copy.arg(format!("docker://{target}")).output()?)
-                .with_context(|| format!("cannot push {target}"))?;
+            copy.current_dir(folder).args(["--quiet", "--preserve-digests"]);
+            copy.args([format!("oci:.:{name}"), format!("docker://{target}")]);
+            check(copy.output()?).with_context(|| format!("cannot push {target}"))?;
         }
         Ok(())
     }
 
-    fn inspect(self, reference: &str) -> Result<Output> {
+    /// The configuration of an image for Windows.
+    pub(super) fn config(self, reference: &str) -> Result<Vec<u8>> {
+        let output = self.inspect(reference, &["--config", "--raw"])?;
+        check(output).with_context(|| format!("cannot read {reference}"))
+    }
+
+    /// Copies an image for Windows into a layout. Blobs that it has are not copied again.
+    pub(super) fn pull(self, reference: &str, folder: &Path, name: &str) -> Result<()> {
+        let mut copy = self.skopeo("copy", "--src-tls-verify");
+        copy.current_dir(folder).arg("--quiet");
+        copy.args([format!("docker://{reference}"), format!("oci:.:{name}")]);
+        check(copy.output()?).with_context(|| format!("cannot copy {reference}")).map(drop)
+    }
+
+    fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
         let mut inspect = self.skopeo("inspect", "--tls-verify");
-        let output = inspect.arg("--raw").arg(format!("docker://{reference}")).output().ok();
+        let output = inspect.args(options).arg(format!("docker://{reference}")).output().ok();
         output.context(
             "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
         )
@@ -70,7 +91,9 @@ impl Registry {
     fn skopeo(self, command: &str, tls_option: &str) -> Command {
         let mut skopeo = Command::new("skopeo");
         // A policy restricts which images are trusted; those that are pushed were built just now.
-        skopeo.args(["--insecure-policy", "--command-timeout", "5m"]);
+        // A copy may have an image of Windows, of several gigabytes.
+        let timeout = if command == "copy" { "2h" } else { "5m" };
+        skopeo.args(["--insecure-policy", "--command-timeout", timeout]);
         skopeo.args(["--override-os", "windows", "--override-arch", "amd64", command]);
         skopeo.args(self.plain_http.then(|| format!("{tls_option}=false")));
         skopeo

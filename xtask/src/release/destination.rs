@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::names;
-use crate::image::{NO_REGISTRY, Source};
+use crate::image::{Image, NO_REGISTRY, Shipped, Source};
 use crate::workspace::VERSION;
 
 /// The repository in the files of the chart until it is known.
@@ -18,8 +18,8 @@ pub(super) struct Destination {
     repository: String,
     tag: String,
     pub(super) chart_version: String,
-    /// The images that were built, with their digests.
-    pub(super) images: Vec<(&'static str, String)>,
+    /// The images that were built.
+    pub(super) images: Vec<Image>,
 }
 
 impl Destination {
@@ -39,24 +39,24 @@ impl Destination {
         Ok(Destination { registry, repository, tag, chart_version, images: Vec::new() })
     }
 
-    /// The name and the tag of an image.
-    pub(super) fn name(&self, image: &str) -> String {
-        format!("{}/{image}:{}", self.registry, self.tag)
+    /// The full names of the images of programs, which end with the tag.
+    pub(super) fn names(&self, shipped: &Shipped) -> Vec<String> {
+        shipped.names(&format!("{}/{}", self.registry, shipped.name), &self.tag)
     }
 
     /// The full names of all images, one a line.
     pub(super) fn list(&self) -> String {
         let images = self.images.iter();
-        let lines = images.map(|(image, digest)| format!("{}@{digest}\n", self.name(image)));
+        let lines = images.map(|Image { name, digest, .. }| format!("{name}@{digest}\n"));
         lines.collect::<Vec<_>>().concat()
     }
 
     /// Replaces the names in a manifest or a file of the chart.
     pub(super) fn write_into(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (image, digest) in &self.images {
-            let name = format!("{NO_REGISTRY}/{image}:{VERSION}");
-            text = text.replace(&name, &format!("{}@{digest}", self.name(image)));
+        for Image { entrypoint, name, digest } in &self.images {
+            let placeholder = format!("{NO_REGISTRY}/{}:{VERSION}", entrypoint.image);
+            text = text.replace(&placeholder, &format!("{name}@{digest}"));
         }
         text.replace(NO_REGISTRY, &self.registry).replace(NO_REPOSITORY, &self.repository)
     }

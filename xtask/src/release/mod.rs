@@ -124,10 +124,10 @@ fn build(
         let notices = "THIRD-PARTY-NOTICES.txt";
         copy(&folder.join(notices), Path::new(&format!("{file}-{notices}")))?;
         let given = given.filter(|_| shipped.os == "windows");
-        let name = destination.name(shipped.name);
-        let image = image::build(shipped, given, profile, source, &name)?;
-        image.write_archive(Path::new(&format!("{file}-image.tar")))?;
-        destination.images.push((shipped.name, image.digest));
+        let names = destination.names(shipped);
+        let layout = image::build(shipped, given, profile, source, names, None)?;
+        layout.write_archive(Path::new(&format!("{file}-image.tar")))?;
+        destination.images.extend(layout.images);
         if shipped.os == "windows" {
             is_signed &= programs::add(shipped, given.unwrap_or(&built), &folder)?;
             zip(Path::new(&format!("{file}-windows-x86_64.zip")), &folder)?;

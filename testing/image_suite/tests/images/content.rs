@@ -49,6 +49,44 @@ Files/test-device-discovery.exe = Files/test-device-discovery-cpp.exe";
     assert_eq!(content("Files/directx-device-discovery.dll"), b"directx_device_discovery.dll");
 }
 
+/// The manifests of `TensorWorks` name these images, and no command.
+#[test]
+fn the_images_with_earlier_names_differ_only_in_what_they_run() {
+    let builder = Builder::new();
+    let printed = builder.build(1, &["--tag", "0.0.1"]);
+    let image = builder.layout(PLUGIN);
+    let manifests = image.index()["manifests"].as_array().unwrap().clone();
+    let expected = [
+        ("directx-device-plugin", json!(["directx-device-plugin.exe"]), json!(["serve"])),
+        ("wddm-device-plugin", json!(["device-plugin-wddm.exe"]), json!([])),
+        ("mcdm-device-plugin", json!(["device-plugin-mcdm.exe"]), json!([])),
+    ];
+    assert_eq!(manifests.len(), expected.len());
+    let programs: Vec<String> = image.entries().into_iter().map(|entry| entry.path).collect();
+    for (descriptor, (name, entrypoint, arguments)) in manifests.iter().zip(expected) {
+        let full = format!("registry.example.com/{name}:0.0.1");
+        assert_eq!(descriptor["annotations"]["io.containerd.image.name"], full);
+        assert!(
+            printed.contains(&format!("{}  {full}\n", text(&descriptor["digest"]))),
+            "{printed}"
+        );
+        let manifest = image.document(descriptor);
+        assert_eq!(manifest["layers"], image.manifest()["layers"]);
+        assert_eq!(manifest["annotations"]["org.opencontainers.image.title"], name);
+        let config = image.document(&manifest["config"]);
+        assert_eq!(config["rootfs"], image.config()["rootfs"]);
+        let config = &config["config"];
+        assert_eq!((&config["Entrypoint"], &config["Cmd"]), (&entrypoint, &arguments));
+        // The root of the image is in PATH.
+        assert!(programs.contains(&format!("Files/{}", text(&entrypoint[0]))), "{programs:?}");
+        let environment = match name {
+            "mcdm-device-plugin" => json!(["MCDM_DEVICE_PLUGIN_MULTI_DEVICE=first"]),
+            _ => json!(null),
+        };
+        assert_eq!(config["Env"], environment);
+    }
+}
+
 /// An antivirus may remove what hooks processes, and the image that has it.
 #[test]
 fn what_hooks_processes_has_an_image_of_its_own() {

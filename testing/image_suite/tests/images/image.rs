@@ -122,10 +122,12 @@ impl Layout {
         serde_json::from_slice(&fs::read(self.folder.join("index.json")).unwrap()).unwrap()
     }
 
+    /// The digest of the first image.
     pub(crate) fn digest(&self) -> String {
         text(&self.index()["manifests"][0]["digest"])
     }
 
+    /// The manifest of the first image.
     pub(crate) fn manifest(&self) -> Value {
         self.document(&self.index()["manifests"][0])
     }

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 mod content;
+mod examples;
 mod image;
 mod options;
 mod push;

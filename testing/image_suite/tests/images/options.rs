@@ -11,6 +11,9 @@ fn errors_name_the_option_and_the_value() {
         (&["--push", "owner/image"][..], "error: invalid value 'owner/image' for '--push"),
         (&["--push", "host.test/a@sha256:1"], "error: --push names a digest\n"),
         (&["--push", "host.test/a:1", "--tag", "2"], "error: --tag is `2` and --push names"),
+        (&["--base", "host.test/a:1"], "error: the following required arguments were not provided"),
+        (&["--examples", "--base", "server"], "error: invalid value 'server' for '--base"),
+        (&["--examples", "--linux"], "error: the argument '--examples' cannot be used with"),
     ] {
         let found = builder.error(1, arguments);
         assert!(found.starts_with(expected), "{arguments:?}: {found}");

@@ -12,13 +12,13 @@ use crate::image::{Builder, LINUX, Layout, PLUGIN, digest, error, run, text};
 use image_suite::daemon::{Access, Containerd, Registry};
 
 /// The digest of what the registry has under a name.
-fn digest_of(image: &str) -> String {
+pub(crate) fn digest_of(image: &str) -> String {
     let mut skopeo = Command::new("skopeo");
     skopeo.args(["inspect", "--raw", "--tls-verify=false"]).arg(format!("docker://{image}"));
     digest(run(&mut skopeo).as_bytes())
 }
 
-fn download(image: &str, folder: &Path) -> Layout {
+pub(crate) fn download(image: &str, folder: &Path) -> Layout {
     let mut skopeo = Command::new("skopeo");
     skopeo.args(["--insecure-policy", "--override-os", "windows", "copy"]);
     skopeo.args(["--src-tls-verify=false", &format!("docker://{image}")]);
@@ -44,8 +44,16 @@ fn push_and_pull_keep_every_digest() {
     let printed = builder.build(1, &["--plain-http", "--push", &format!("{repository}:1.0")]);
     let image = builder.layout(PLUGIN);
     let digest = image.digest();
-    assert!(printed.ends_with(&format!("pushed {repository}:1.0@{digest}\n")), "{printed}");
     assert_eq!(digest_of(&format!("{repository}:1.0")), digest);
+    let group = format!("{}/group", registry.address);
+    let pushed: Vec<&str> =
+        printed.lines().filter_map(|line| line.strip_prefix("pushed ")).collect();
+    assert_eq!(pushed.len(), 3);
+    for (pushed, name) in pushed.iter().zip(["plugin", "wddm-device-plugin", "mcdm-device-plugin"])
+    {
+        let name = format!("{group}/{name}:1.0");
+        assert_eq!(*pushed, format!("{name}@{}", digest_of(&name)));
+    }
     let folder = tempfile::tempdir().unwrap();
     let copy = download(&format!("{repository}:1.0"), &folder.path().join("copy"));
     assert_eq!(copy.digest(), digest);
@@ -75,8 +83,11 @@ fn containerd_imports_and_pulls_the_images() {
         let archive = imported.output().join(format!("{image}.tar"));
         let import = ["images", "import", "--platform", platform];
         containerd.ctr(&[&import[..], unpack, &[archive.to_str().unwrap()]].concat());
-        let name = format!("{local}/{image}:2.0");
-        containerd.assert_complete(&name, &imported.layout(image).digest());
+        for descriptor in imported.layout(image).index()["manifests"].as_array().unwrap() {
+            let name = text(&descriptor["annotations"]["io.containerd.image.name"]);
+            assert!(name.starts_with(&format!("{local}/")) && name.ends_with(":2.0"), "{name}");
+            containerd.assert_complete(&name, &text(&descriptor["digest"]));
+        }
         let fetch = ["content", "fetch", "--plain-http", "--platform", platform];
         containerd.ctr(&[&fetch[..], &[&target]].concat());
         containerd.assert_complete(&target, &pushed.layout(image).digest());
