@@ -1,8 +1,9 @@
 /*
  * directx-device-discovery.dll: lists the DirectX devices of a Windows host.
  *
- * C callers use the functions. C++ callers (C++17) can use the classes of namespace
- * DeviceDiscovery below, which return the same data as the functions.
+ * C callers use the functions. C++ callers (C++14) can use the classes of namespace
+ * DirectXDevices below, which return the same data as the functions. Source that was written for
+ * TensorWorks' library also finds its classes, DeviceDiscovery and DeviceDiscoveryException.
  *
  *  - Text is wide, null-terminated and owned by the instance. Copy it before the next call
  *    on the same instance. An unknown property of a device is empty text.
@@ -16,17 +17,13 @@
 #ifndef DIRECTX_DEVICE_DISCOVERY_H
 #define DIRECTX_DEVICE_DISCOVERY_H
 
+#if defined(_WIN32) && !defined(_M_X64) && !defined(__x86_64__)
+#error "directx-device-discovery.dll is a 64-bit x86 library: compile for x64"
+#endif
+
 #include <wchar.h>
 
-/* The filters of DeviceDiscovery_DiscoverDevices. */
-enum DeviceDiscovery_Filter {
-    DeviceDiscovery_AllDevices = 0,
-    DeviceDiscovery_DisplaySupported = 1,
-    DeviceDiscovery_ComputeSupported = 2,
-    DeviceDiscovery_DisplayOnly = 3,
-    DeviceDiscovery_ComputeOnly = 4,
-    DeviceDiscovery_DisplayAndCompute = 5
-};
+#include "DeviceFilter.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +39,9 @@ const wchar_t* GetDiscoveryLibraryVersion(void);
 void EnableDiscoveryLogging(void);
 void DisableDiscoveryLogging(void);
 
+/* An instance. */
+typedef void* DeviceDiscoveryInstance;
+
 /* Create and destroy an instance; null if it cannot be created. Destroying null or a
  * destroyed instance does nothing. */
 void* CreateDeviceDiscoveryInstance(void);
@@ -54,8 +54,8 @@ const wchar_t* DeviceDiscovery_GetLastErrorMessage(void* instance);
  * this host does not report changes; otherwise 0; -1 on failure. */
 int DeviceDiscovery_IsRefreshRequired(void* instance);
 
-/* Discovers devices, which replace those of the last discovery. 0 on success. -1 on
- * failure; the devices of the last discovery then stay available. */
+/* Discovers devices, which replace those of the last discovery. DeviceFilter.h has the filters. 0 on
+ * success. -1 on failure; the devices of the last discovery then stay available. */
 int DeviceDiscovery_DiscoverDevices(void* instance, int filter, int includeIntegrated, int includeDetachable);
 
 /* The number of devices that the last discovery found; -1 before the first discovery. */
@@ -98,16 +98,7 @@ int DeviceDiscovery_DoesDeviceSupportCompute(void* instance, unsigned int device
 #include <utility>
 #include <vector>
 
-namespace DeviceDiscovery {
-
-enum class Filter : int {
-    AllDevices = DeviceDiscovery_AllDevices,
-    DisplaySupported = DeviceDiscovery_DisplaySupported,
-    ComputeSupported = DeviceDiscovery_ComputeSupported,
-    DisplayOnly = DeviceDiscovery_DisplayOnly,
-    ComputeOnly = DeviceDiscovery_ComputeOnly,
-    DisplayAndCompute = DeviceDiscovery_DisplayAndCompute
-};
+namespace DirectXDevices {
 
 enum class IntegratedDevices { Exclude, Include };
 enum class DetachableDevices { Exclude, Include };
@@ -171,7 +162,7 @@ public:
     bool isRefreshRequired() const { return number(DeviceDiscovery_IsRefreshRequired(instance_)) != 0; }
 
     /* Discovers the devices and returns them. */
-    std::vector<Device> discover(Filter filter = Filter::AllDevices,
+    std::vector<Device> discover(DeviceFilter filter = DeviceFilter::AllDevices,
                                  IntegratedDevices integrated = IntegratedDevices::Include,
                                  DetachableDevices detachable = DetachableDevices::Include) {
         number(DeviceDiscovery_DiscoverDevices(instance_, static_cast<int>(filter),
@@ -243,7 +234,106 @@ private:
     void* instance_;
 };
 
-}  // namespace DeviceDiscovery
+}  // namespace DirectXDevices
+
+/* The classes of TensorWorks' library, for source that was written for it. They return text that
+ * the library owns, and throw after a failure. */
+
+/* Not a std::exception. */
+class DeviceDiscoveryException {
+public:
+    DeviceDiscoveryException(const wchar_t* message) : message_(message) {}
+
+    std::wstring what() const { return message_; }
+
+private:
+    std::wstring message_;
+};
+
+class DeviceDiscovery {
+public:
+    DeviceDiscovery() : instance_(CreateDeviceDiscoveryInstance()) {}
+    ~DeviceDiscovery() { DestroyDeviceDiscoveryInstance(instance_); }
+
+    DeviceDiscovery(const DeviceDiscovery&) = delete;
+    DeviceDiscovery& operator=(const DeviceDiscovery&) = delete;
+
+    const wchar_t* GetLastErrorMessage() { return DeviceDiscovery_GetLastErrorMessage(instance_); }
+    bool IsRefreshRequired() { return DeviceDiscovery_IsRefreshRequired(instance_) != 0; }
+
+    bool DiscoverDevices(DeviceFilter filter, bool includeIntegrated, bool includeDetachable) {
+        return checked(DeviceDiscovery_DiscoverDevices(instance_, static_cast<int>(filter), includeIntegrated,
+                                                       includeDetachable)) == 0;
+    }
+
+    int GetNumDevices() { return checked(DeviceDiscovery_GetNumDevices(instance_)); }
+
+    long long GetDeviceAdapterLUID(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceAdapterLUID(instance_, device));
+    }
+    const wchar_t* GetDeviceID(unsigned int device) { return checked(DeviceDiscovery_GetDeviceID(instance_, device)); }
+    const wchar_t* GetDeviceDescription(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceDescription(instance_, device));
+    }
+    const wchar_t* GetDeviceDriverRegistryKey(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceDriverRegistryKey(instance_, device));
+    }
+    const wchar_t* GetDeviceDriverStorePath(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceDriverStorePath(instance_, device));
+    }
+    const wchar_t* GetDeviceLocationPath(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceLocationPath(instance_, device));
+    }
+    const wchar_t* GetDeviceVendor(unsigned int device) {
+        return checked(DeviceDiscovery_GetDeviceVendor(instance_, device));
+    }
+
+    int GetNumRuntimeFiles(unsigned int device) {
+        return checked(DeviceDiscovery_GetNumRuntimeFiles(instance_, device));
+    }
+    const wchar_t* GetRuntimeFileSource(unsigned int device, unsigned int file) {
+        return checked(DeviceDiscovery_GetRuntimeFileSource(instance_, device, file));
+    }
+    const wchar_t* GetRuntimeFileDestination(unsigned int device, unsigned int file) {
+        return checked(DeviceDiscovery_GetRuntimeFileDestination(instance_, device, file));
+    }
+    int GetNumRuntimeFilesWow64(unsigned int device) {
+        return checked(DeviceDiscovery_GetNumRuntimeFilesWow64(instance_, device));
+    }
+    const wchar_t* GetRuntimeFileSourceWow64(unsigned int device, unsigned int file) {
+        return checked(DeviceDiscovery_GetRuntimeFileSourceWow64(instance_, device, file));
+    }
+    const wchar_t* GetRuntimeFileDestinationWow64(unsigned int device, unsigned int file) {
+        return checked(DeviceDiscovery_GetRuntimeFileDestinationWow64(instance_, device, file));
+    }
+
+    bool IsDeviceIntegrated(unsigned int device) {
+        return checked(DeviceDiscovery_IsDeviceIntegrated(instance_, device)) != 0;
+    }
+    bool IsDeviceDetachable(unsigned int device) {
+        return checked(DeviceDiscovery_IsDeviceDetachable(instance_, device)) != 0;
+    }
+    bool DoesDeviceSupportDisplay(unsigned int device) {
+        return checked(DeviceDiscovery_DoesDeviceSupportDisplay(instance_, device)) != 0;
+    }
+    bool DoesDeviceSupportCompute(unsigned int device) {
+        return checked(DeviceDiscovery_DoesDeviceSupportCompute(instance_, device)) != 0;
+    }
+
+private:
+    template <typename Number>
+    Number checked(Number answer) {
+        if (answer == -1) throw DeviceDiscoveryException(GetLastErrorMessage());
+        return answer;
+    }
+
+    const wchar_t* checked(const wchar_t* answer) {
+        if (answer == nullptr) throw DeviceDiscoveryException(GetLastErrorMessage());
+        return answer;
+    }
+
+    DeviceDiscoveryInstance instance_;
+};
 
 #endif /* __cplusplus */
 

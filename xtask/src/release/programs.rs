@@ -108,7 +108,7 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str, source: &Source
     Ok(())
 }
 
-/// Adds the header of the discovery library and its import libraries.
+/// Adds the headers of the discovery library and its import libraries.
 fn import_libraries(windows: &Path) -> Result<()> {
     copy(&workspace::root().join("include"), &windows.join("include"))?;
     let lib = windows.join("lib");

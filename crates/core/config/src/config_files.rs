@@ -17,6 +17,24 @@ const MACHINE_FOLDER: &str =
 /// The default files of a driver model, in the order in which they are tried.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
+/// The default files of the earlier plugins, in the order in which they were tried: those of the
+/// library viper 1.12 (`SupportedExts` in `viper.go`), and last the name without an extension.
+const EARLIER_EXTENSIONS: [&str; 13] = [
+    "json",
+    "toml",
+    "yaml",
+    "yml",
+    "properties",
+    "props",
+    "prop",
+    "hcl",
+    "tfvars",
+    "dotenv",
+    "env",
+    "ini",
+    "",
+];
+
 /// The configuration file of a driver model.
 #[derive(Default)]
 pub(crate) struct ConfigFile {
@@ -62,9 +80,9 @@ fn default_file(variables: &Variables<'_>) -> Result<ConfigFile, ConfigError> {
     let here = environment.working_directory().ok();
     let mut ignored = Vec::new();
     for folder in here.into_iter().chain([machine_folder(environment)]) {
-        ignored.extend(toml_notice(&folder, variables));
+        ignored.extend(earlier_notice(&folder, variables));
         for extension in EXTENSIONS {
-            let path = folder.join(format!("{}.{extension}", variables.model));
+            let path = default_path(&folder, variables, extension);
             // This is checked before the file is read, because a file that others wrote must not
             // stop the program either.
             match environment.trust(&path) {
@@ -97,13 +115,24 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<ConfigFile, ReadError> {
     Ok(ConfigFile { path: Some(name), values, rules, ignored: Vec::new() })
 }
 
-/// A warning about the file of an earlier plugin, which read TOML.
-fn toml_notice(folder: &Path, variables: &Variables<'_>) -> Option<String> {
+/// A warning about the file that the earlier plugins would read in the folder, if it is not one of
+/// [`EXTENSIONS`]. They read every default file as YAML, whatever its extension.
+fn earlier_notice(folder: &Path, variables: &Variables<'_>) -> Option<String> {
+    let exists = |extension: &&str| {
+        variables.environment.is_file(&default_path(folder, variables, extension))
+    };
+    let extension = EARLIER_EXTENSIONS.into_iter().find(exists)?;
+    if EXTENSIONS.contains(&extension) {
+        return None;
+    }
     let model = variables.model;
-    let path = folder.join(format!("{}.toml", variables.model));
-    variables.environment.read(&path).ok()?;
+    let path = default_path(folder, variables, extension);
     let path = path.display();
     Some(format!("the file `{path}` is ignored: write its keys to {model}.yaml, as YAML"))
+}
+
+fn default_path(folder: &Path, variables: &Variables<'_>, extension: &str) -> PathBuf {
+    folder.join(variables.model.to_string()).with_extension(extension)
 }
 
 fn machine_folder(environment: &dyn Environment) -> PathBuf {

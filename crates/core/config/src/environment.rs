@@ -18,6 +18,12 @@ pub trait Environment {
     /// The bytes of a file; `NotFound` if it does not exist.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
+    /// Whether a file exists that is never read, for a warning.
+    fn is_file(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Whether a file in a default place may decide anything. It is read only if it is trusted.
     fn trust(&self, path: &Path) -> Trust {
         let _ = path;
@@ -78,5 +84,9 @@ impl Environment for ProcessEnvironment {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         crate::read_bytes(path)
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
     }
 }

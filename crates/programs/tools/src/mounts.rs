@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     hints: bool,
     #[command(flatten)]
     host: Host,
-    /// Print skipped adapters and files, with reasons, to standard error
+    /// Print selected devices, and skipped adapters and files with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
     /// Image, container name, command and its arguments, for `--run`; options after `--`
@@ -126,6 +126,9 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
                     `test-device-discovery` lists the devices";
         return Err(Failure::usage(anyhow!("no device selected")).hint(hint));
     }
+    if arguments.verbose {
+        stderr::line(&format!("selection criteria: {selector}"));
+    }
     let snapshot = arguments.host.snapshot()?;
     // The indexes are those that `test-device-discovery` prints.
     let selection = discover(&snapshot, Criteria { include_basic: true, ..Criteria::ALL });
@@ -133,20 +136,19 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
         selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
     let selected = selector.select(&selection.devices)?;
-    let mounts = arguments.runtime_mounts;
-    let assignment = assign(&snapshot, &selection.devices, selector.all, &selected, mounts)?;
+    let assignment = assign(&snapshot, &selection.devices, &selected, arguments.runtime_mounts)?;
     if arguments.verbose {
         explain(&snapshot, &assignment);
     }
     Ok(assignment)
 }
 
-/// Prints why each device or file is not assigned.
+/// Prints which devices are assigned, and why others and files are not.
 fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
     if let Some(build) = snapshot.host.build {
         stderr::line(&format!("Windows build {build}"));
     }
-    for line in &assignment.not_advertised {
+    for line in assignment.selected.iter().chain(&assignment.not_advertised) {
         stderr::line(line);
     }
     for (luid, reason) in &assignment.mounts.devices_without_mounts {

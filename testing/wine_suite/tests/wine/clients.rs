@@ -1,4 +1,4 @@
-//! The discovery library's clients in C++ and Go, built for Windows. They print the same as
+//! The discovery library's clients in C, C++ and Go, built for Windows. They find the same as
 //! `test-device-discovery`. `discovery_dll` tests those for this machine.
 
 use std::fs;
@@ -11,6 +11,9 @@ use super::output::{native, stdout};
 use super::paths::{inventories, root, windows_build};
 
 const CPP_CLIENT: &str = "test-device-discovery-cpp.exe";
+/// The programs with the names of the earlier headers.
+const EARLIER_CLASSES: &str = "classes.exe";
+const EARLIER_FUNCTIONS: &str = "functions.exe";
 pub(crate) const GO_CLIENT: &str = "test-device-discovery-go.exe";
 
 #[test]
@@ -32,6 +35,12 @@ fn clients_print_the_same_as_the_tool() {
         let expected = stdout(&mut native("test-device-discovery", &[], &inventory));
         compare("the tool", &without_order(&expected), &without_order(&tool));
     }
+    // They use the same functions, so one host is enough.
+    host.set(&root().join("fixtures/inventories/aws-t4-two.yaml"));
+    let compared = stdout(&mut host.command(folder.join(EARLIER_CLASSES)));
+    assert_eq!(compared.trim_end(), "compared 2 devices");
+    let counted = stdout(&mut host.command(folder.join(EARLIER_FUNCTIONS)));
+    assert_eq!(counted.lines().next(), Some("all: 2"));
     host.install(&[]);
     let tool = check("no dxcore.dll");
     assert!(tool.contains("Discovered "), "{tool}");
@@ -50,17 +59,21 @@ pub(crate) fn windows_clients(host: &Host) -> PathBuf {
     folder
 }
 
+/// The clients in C and C++.
 fn cpp(folder: &Path) {
     let include = root().join("include");
     let imports = folder.join("libdirectx-device-discovery.dll.a");
     let mut dlltool = Command::new("x86_64-w64-mingw32-dlltool");
     dlltool.arg("-d").arg(include.join("DeviceDiscovery.def")).arg("-l").arg(&imports);
     stdout(&mut dlltool);
-    let mut compiler = Command::new("x86_64-w64-mingw32-g++");
-    compiler.args(["-std=c++17", "-O1", "-static", "-I"]).arg(include);
-    compiler
-        .arg(root().join("crates/programs/discovery_dll/clients/cpp/test-device-discovery.cpp"))
-        .arg("-o")
-        .arg(folder.join(CPP_CLIENT));
-    stdout(compiler.arg(&imports));
+    for (compiler, standard, source, program) in [
+        ("g++", "-std=c++17", "cpp/test-device-discovery.cpp", CPP_CLIENT),
+        ("g++", "-std=c++14", "earlier/classes.cpp", EARLIER_CLASSES),
+        ("gcc", "-std=c99", "earlier/functions.c", EARLIER_FUNCTIONS),
+    ] {
+        let mut compiler = Command::new(format!("x86_64-w64-mingw32-{compiler}"));
+        compiler.args([standard, "-O1", "-static", "-I"]).arg(&include);
+        compiler.arg(root().join("crates/programs/discovery_dll/clients").join(source));
+        stdout(compiler.arg("-o").arg(folder.join(program)).arg(&imports));
+    }
 }

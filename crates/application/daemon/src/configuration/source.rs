@@ -65,6 +65,10 @@ impl Environment for RecordedReads {
         result
     }
 
+    fn is_file(&self, path: &Path) -> bool {
+        ProcessEnvironment.is_file(path)
+    }
+
     fn trust(&self, path: &Path) -> Trust {
         let trust = trust(path);
         let state = match trust {

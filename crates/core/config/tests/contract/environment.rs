@@ -59,6 +59,10 @@ impl Environment for TestEnvironment {
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    fn is_file(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+    }
+
     fn trust(&self, path: &Path) -> Trust {
         self.distrusted.get(path).cloned().unwrap_or(Trust::Trusted)
     }

@@ -337,17 +337,60 @@ fn bad_files_and_limits_are_refused_with_a_hint() {
     insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
 }
 
-/// An earlier plugin read it.
+fn notices(environment: &TestEnvironment) -> Vec<String> {
+    let notices = environment.load(&BOTH).expect("it is valid").notices.into_iter();
+    notices.map(|notice| notice.replace('\\', "/")).collect()
+}
+
+/// The earlier plugins read these default files.
 #[test]
-fn a_toml_file_and_the_variable_of_legacy_are_reported() {
-    let environment = TestEnvironment::default()
-        .file("/here/wddm.toml", "multitenancy = 2")
-        .variable("DIRECTX_GPU_MATCH_NAME", "radeon");
-    let notices = environment.load(&BOTH).unwrap().notices.join("\n").replace('\\', "/");
+fn an_earlier_default_file_is_reported_with_what_to_do() {
+    let folders = ["/here", "/etc/directx-device-plugins"];
+    let extensions = [
+        ".toml",
+        ".properties",
+        ".props",
+        ".prop",
+        ".hcl",
+        ".tfvars",
+        ".dotenv",
+        ".env",
+        ".ini",
+        "",
+    ];
+    for (folder, extension) in folders.iter().flat_map(|f| extensions.map(|e| (f, e))) {
+        for model in ["wddm", "mcdm"] {
+            let path = format!("{folder}/{model}{extension}");
+            let environment = TestEnvironment::default().file(&path, "multitenancy: 5");
+            assert_eq!(
+                notices(&environment),
+                [format!("the file `{path}` is ignored: write its keys to {model}.yaml, as YAML")]
+            );
+        }
+    }
+}
+
+/// They read one file in a folder: of two files, the first one in the order of their library.
+#[test]
+fn a_file_that_no_plugin_would_read_is_not_reported() {
+    let both = |other| {
+        let environment = TestEnvironment::default().file("/here/wddm.yaml", "multitenancy: 2");
+        notices(&environment.file(other, "multitenancy: 5"))
+    };
+    assert_eq!(both("/here/wddm"), Vec::<String>::new());
+    assert_eq!(both("/here/wddm.ini"), Vec::<String>::new());
     assert_eq!(
-        notices,
-        "the file `/here/wddm.toml` is ignored: write its keys to wddm.yaml, as YAML\n\
-         variable DIRECTX_GPU_MATCH_NAME has no effect without --driver-model legacy"
+        both("/here/wddm.toml"),
+        ["the file `/here/wddm.toml` is ignored: write its keys to wddm.yaml, as YAML"]
+    );
+}
+
+#[test]
+fn the_variable_of_legacy_is_reported_without_legacy() {
+    let environment = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", "radeon");
+    assert_eq!(
+        notices(&environment),
+        ["variable DIRECTX_GPU_MATCH_NAME has no effect without --driver-model legacy"]
     );
     let legacy = TestEnvironment::default().variable("DIRECTX_GPU_MATCH_NAME", "radeon");
     assert!(legacy.load(&[DriverModel::Legacy]).unwrap().notices.is_empty());

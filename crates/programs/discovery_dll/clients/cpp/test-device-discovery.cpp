@@ -80,13 +80,13 @@ void write(std::FILE* stream, const std::wstring& text) {
     std::fflush(stream);
 }
 
-std::wstring files(const wchar_t* folder, const std::vector<DeviceDiscovery::RuntimeFile>& list) {
+std::wstring files(const wchar_t* folder, const std::vector<DirectXDevices::RuntimeFile>& list) {
     std::wstring text = L"\n" + std::to_wstring(list.size()) + L" Additional " + folder + L" runtime files:\n";
     for (const auto& file : list) text += L"    " + file.source + L" => " + file.destination + L"\n";
     return text;
 }
 
-std::wstring details(std::size_t number, const DeviceDiscovery::Device& device) {
+std::wstring details(std::size_t number, const DirectXDevices::Device& device) {
     const auto yes = [](bool value) { return std::wstring(value ? L"true" : L"false"); };
     std::wstring text = L"[Device " + std::to_wstring(number) + L" details]\n\n";
     text += L"PnP Hardware ID:     " + device.id + L"\n";
@@ -106,9 +106,9 @@ std::wstring details(std::size_t number, const DeviceDiscovery::Device& device) 
 }
 
 void listDevices() {
-    DeviceDiscovery::Discovery discovery;
+    DirectXDevices::Discovery discovery;
     const auto devices = discovery.discover();
-    std::wstring text = L"DirectX device discovery library version " + DeviceDiscovery::libraryVersion() + L"\n";
+    std::wstring text = L"DirectX device discovery library version " + DirectXDevices::libraryVersion() + L"\n";
     text += L"Discovered " + std::to_wstring(devices.size()) + L" devices.\n\n";
     for (std::size_t n = 0; n < devices.size(); ++n) text += details(n, devices[n]);
     write(stdout, text);
@@ -126,7 +126,7 @@ int main(int count, char** arguments) {
             return 0;
         }
         if (is("-V", "--version")) {
-            write(stdout, L"test-device-discovery-cpp " + DeviceDiscovery::libraryVersion() + L"\n");
+            write(stdout, L"test-device-discovery-cpp " + DirectXDevices::libraryVersion() + L"\n");
             return 0;
         }
         if (!is("-v", "--verbose")) {
@@ -138,7 +138,7 @@ int main(int count, char** arguments) {
     try {
         listDevices();
         return 0;
-    } catch (const DeviceDiscovery::Error& error) {
+    } catch (const DirectXDevices::Error& error) {
         write(stderr, L"error: " + error.message() + L"\n");
         return 1;
     }

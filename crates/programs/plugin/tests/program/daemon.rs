@@ -39,7 +39,8 @@ impl Daemon {
         Daemon::start_in(folder, flags, stderr)
     }
 
-    fn start_in(folder: tempfile::TempDir, flags: &[&str], stderr: Stdio) -> Daemon {
+    /// Starts it in this folder, which has the folder `kubelet` and may have configuration files.
+    pub(crate) fn start_in(folder: tempfile::TempDir, flags: &[&str], stderr: Stdio) -> Daemon {
         std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
         let mut command = program();
         shutdown_request::prepare(&mut command);
@@ -49,6 +50,7 @@ impl Daemon {
             .arg("--device-plugin-dir")
             .arg(folder.path().join("kubelet"))
             .args(flags)
+            .current_dir(folder.path())
             .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()
@@ -57,7 +59,7 @@ impl Daemon {
     }
 
     /// Reads its log.
-    fn with_log(mut self) -> Daemon {
+    pub(crate) fn with_log(mut self) -> Daemon {
         let stderr = self.child.stderr.take().unwrap();
         let log = Arc::clone(&self.log);
         self.log_reader = Some(std::thread::spawn(move || {

@@ -126,6 +126,22 @@ async fn sighup_reads_the_configuration_again() {
     assert_eq!(code, Some(0), "{log}");
 }
 
+/// An earlier plugin read the file. It is not one of those that must stay.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_keys_of_a_file_that_is_ignored_can_be_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("kubelet")).unwrap();
+    let [earlier, file] = ["wddm.toml", "wddm.yaml"].map(|name| folder.path().join(name));
+    std::fs::write(&earlier, "multitenancy: 2").unwrap();
+    let daemon = Daemon::start_in(folder, &[], std::process::Stdio::piped()).with_log();
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    daemon.wait_for_line("wddm.toml` is ignored: write its keys to wddm.yaml");
+    std::fs::rename(earlier, file).unwrap();
+    until(&kubelet, "more replicas", |v| display(v) == Some((4, 4))).await;
+}
+
 #[tokio::test]
 async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
     if device_plugin::unix_sockets::skips_test() {

@@ -10,10 +10,13 @@ use command_line::Failure;
 use command_line::frontends::Container;
 use config::{EmptyEnvironment, Flags};
 use devices::{
-    Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, Health, HostSnapshot, Moment,
-    MountOutcome, MountPlan, PlanError, PlanWarning, Policy, ReplicaId, ResourceDevices,
-    RuntimeMounts, contents, plan, visible_devices_variable,
+    Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel, Health, HostSnapshot,
+    ModelPolicy, Moment, MountOutcome, MountPlan, NotAdvertisedReason, Offer, PlanError,
+    PlanWarning, Policy, ReplicaId, ResourceDevices, RuntimeMounts, contents, plan,
+    visible_devices_variable,
 };
+
+use crate::mounts::selector::Selected;
 
 /// What a container gets, independent of the front end.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ pub(super) struct Assignment {
     pub(super) envs: BTreeMap<String, String>,
     /// What the user should know.
     pub(super) warnings: Vec<String>,
+    /// The devices of the container, one line each.
+    pub(super) selected: Vec<String>,
     /// Devices that the device plugin does not advertise, with reasons.
     pub(super) not_advertised: Vec<String>,
 }
@@ -38,36 +43,51 @@ impl Assignment {
     }
 }
 
-/// Plans a container with the devices at the indexes `selected` in `devices`. With `all`, devices
-/// that cannot be assigned are left out.
+/// Plans a container with the `selected` devices of `devices`. Of those that only `--all` selects,
+/// it leaves out what the device plugin would not allocate.
 pub(super) fn assign(
     snapshot: &HostSnapshot,
     devices: &[Device],
-    all: bool,
-    selected: &[usize],
+    selected: &BTreeMap<usize, Selected>,
     runtime_mounts: RuntimeMounts,
 ) -> Result<Assignment, Failure> {
-    let offer = Catalog::new(policy(runtime_mounts)?).offer(snapshot);
-    let mut assignment = Assignment::default();
+    let policy = policy(runtime_mounts)?;
+    let wddm = policy.models.iter().find(|model| model.model == DriverModel::Wddm);
+    let wddm = Arc::new(wddm.expect("the default policy has it").clone());
+    let mut offer = Catalog::new(policy).offer(snapshot);
+    let named = selected.iter().filter(|(_, how)| **how == Selected::ByName);
+    let named: Vec<&Device> = named.map(|(&index, _)| &devices[index]).collect();
+    let warnings = add_unsupported(&mut offer, &named, &wddm);
+    // The order decides which of two files with the same name is mounted.
+    offer.resources[0]
+        .devices
+        .sort_by_key(|(device, _)| devices.iter().position(|other| other.id == device.id));
+    let mut assignment = Assignment { warnings, ..Assignment::default() };
     let mut slots: Vec<String> = Vec::new();
-    for &index in selected {
+    for (&index, &how) in selected {
         let device = &devices[index];
+        let name = &device.description;
         let not_advertised = offer.not_advertised.iter().find(|other| other.luid == device.luid);
         let (problem, reason, left_out) = match (not_advertised, device.health) {
             (Some(adapter), _) => {
-                let problem = "cannot be assigned to a container";
-                (problem, adapter.reason.to_string(), &mut assignment.not_advertised)
+                let advice = match (can_be_named(&adapter.reason), &device.location_path) {
+                    (true, Some(_)) => format!("; `--index {index}` selects it"),
+                    (true, None) => "; Windows reports no location path for it".to_owned(),
+                    (false, _) => String::new(),
+                };
+                let reason = reason_text(&adapter.reason) + &advice;
+                ("cannot be assigned to a container", reason, &mut assignment.not_advertised)
             }
             (None, Health::Unhealthy(reason)) => {
                 ("is unhealthy", reason.to_string(), &mut assignment.warnings)
             }
             (None, Health::Healthy) => {
                 slots.push(ReplicaId { device: device.id.clone(), number: 0 }.to_string());
+                assignment.selected.push(selected_line(index, device));
                 continue;
             }
         };
-        let name = &device.description;
-        if !all {
+        if how == Selected::ByName {
             let error = anyhow!("device {index} ({name}) {problem}: {reason}");
             return Err(Failure::runtime(error));
         }
@@ -81,6 +101,52 @@ pub(super) fn assign(
     };
     fill(&mut assignment, resource, snapshot, &slots).map_err(Failure::runtime)?;
     Ok(assignment)
+}
+
+/// Adds the devices that the device plugin does not advertise although they can be named, and returns
+/// a warning for each. A user who names a device may want an old GPU or a virtual display.
+fn add_unsupported(offer: &mut Offer, named: &[&Device], policy: &Arc<ModelPolicy>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for device in named {
+        let adapters = &mut offer.not_advertised;
+        let Some(found) = adapters.iter().position(|other| other.luid == device.luid) else {
+            continue;
+        };
+        if can_be_named(&adapters[found].reason) && device.location_path.is_some() {
+            let reason = reason_text(&adapters.remove(found).reason);
+            offer.resources[0].devices.push((Arc::new((*device).clone()), policy.clone()));
+            warnings.push(format!(
+                "the device plugin does not advertise {} (LUID {}): {reason}",
+                device.description, device.luid
+            ));
+        }
+    }
+    warnings
+}
+
+/// Whether a user can select a device by its name that the device plugin does not advertise for
+/// this reason.
+fn can_be_named(reason: &NotAdvertisedReason) -> bool {
+    matches!(reason, NotAdvertisedReason::NoModel { .. } | NotAdvertisedReason::BasicAdapter)
+}
+
+/// The reason in the words of this program, which has no driver models and no rules.
+fn reason_text(reason: &NotAdvertisedReason) -> String {
+    match reason {
+        NotAdvertisedReason::NoModel { supported, .. } => format!("adapter supports {supported}"),
+        NotAdvertisedReason::BasicAdapter => {
+            "adapter is one of Microsoft's basic adapters, not a GPU".to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn selected_line(index: usize, device: &Device) -> String {
+    let path = device.location_path.as_ref().map_or("none", |path| path.as_str());
+    format!(
+        "selected device {index}: {} (LUID {}, location path {path})",
+        device.description, device.luid
+    )
 }
 
 /// Without the kubelet a container can have several device entries, so each device is

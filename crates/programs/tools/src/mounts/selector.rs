@@ -1,5 +1,8 @@
 //! Selects devices of a host by the options of the command line.
 
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
 use anyhow::anyhow;
 use command_line::Failure;
 use devices::{Device, LocationPath, Luid};
@@ -7,7 +10,7 @@ use devices::{Device, LocationPath, Luid};
 /// The options that select devices. Each value must match a device.
 #[derive(clap::Args, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeviceSelector {
-    /// Select every device that can be assigned to a container
+    /// Select every device that the device plugin could advertise
     #[arg(long)]
     pub(super) all: bool,
     /// Select devices by number in the output of test-device-discovery; repeatable, or separated by
@@ -24,31 +27,55 @@ pub(super) struct DeviceSelector {
     pub(super) paths: Vec<String>,
 }
 
+/// How a device is selected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Selected {
+    /// By `--all`.
+    WithAll,
+    /// By an option that names it.
+    ByName,
+}
+
 impl DeviceSelector {
-    /// The indexes of the selected devices in `devices`, in order, each once.
-    pub(super) fn select(&self, devices: &[Device]) -> Result<Vec<usize>, Failure> {
+    /// The indexes of the selected devices in `devices`.
+    pub(super) fn select(&self, devices: &[Device]) -> Result<BTreeMap<usize, Selected>, Failure> {
         if devices.is_empty() {
             return Err(Failure::runtime(anyhow!("this host has no DirectX device")));
         }
-        let mut selected: Vec<usize> = Vec::new();
+        let mut selected = BTreeMap::new();
         if self.all {
-            selected.extend(0..devices.len());
+            selected.extend((0..devices.len()).map(|index| (index, Selected::WithAll)));
         }
+        let mut add = |found: Option<usize>, what, value: &dyn Display| -> Result<(), Failure> {
+            let index = found.ok_or_else(|| no_such(what, value))?;
+            selected.insert(index, Selected::ByName);
+            Ok(())
+        };
         for index in &self.indexes {
-            let found = devices.get(*index).map(|_| *index);
-            selected.push(found.ok_or_else(|| no_such("index", index))?);
+            add(devices.get(*index).map(|_| *index), "index", index)?;
         }
         for luid in &self.luids {
             let found = devices.iter().position(|device| device.luid == Luid(*luid));
-            selected.push(found.ok_or_else(|| no_such("LUID", luid))?);
+            add(found, "LUID", luid)?;
         }
         for path in &self.paths {
             let found = devices.iter().position(|device| is_at(device, path));
-            selected.push(found.ok_or_else(|| no_such("location path", path))?);
+            add(found, "location path", path)?;
         }
-        selected.sort_unstable();
-        selected.dedup();
         Ok(selected)
+    }
+}
+
+/// The options as text.
+impl Display for DeviceSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.all.then(|| "all devices".to_owned());
+        let indexes = self.indexes.iter().map(|index| format!("index {index}"));
+        let luids = self.luids.iter().map(|luid| format!("LUID {luid}"));
+        let paths = self.paths.iter().map(|path| format!("location path {path}"));
+        let options: Vec<String> =
+            all.into_iter().chain(indexes).chain(luids).chain(paths).collect();
+        f.write_str(&options.join(", "))
     }
 }
 
@@ -68,7 +95,7 @@ fn is_at(device: &Device, path: &str) -> bool {
     device.location_path.as_ref().is_some_and(|at| *at == LocationPath::new(path))
 }
 
-fn no_such(what: &str, value: &dyn std::fmt::Display) -> Failure {
+fn no_such(what: &str, value: &dyn Display) -> Failure {
     Failure::runtime(anyhow!("no device with {what} {value}"))
         .hint("`test-device-discovery` lists the devices")
 }

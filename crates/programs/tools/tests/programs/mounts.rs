@@ -57,9 +57,13 @@ fn the_location_path_of_a_gpu_on_vmbus_is_quoted() {
     let device = format!(r#""--device" "vpci-location-path://{path}""#);
     assert!(second.stdout.starts_with(&device), "{second}");
     assert_eq!(on(&host, &["--index", "1"]).stdout, second.stdout);
-    // Hyper-V's display keeps its index, and cannot be assigned.
+    // Hyper-V's display keeps its index, and only its name selects it.
     let display = on(&host, &["--index", "2"]);
+    assert_eq!((display.code, display.stdout.matches("#VMBUS({DA0A7802").count()), (Some(0), 1));
     assert!(display.stderr.contains("one of Microsoft's basic adapters"), "{display}");
+    let all = on(&host, &["--all", "--verbose"]);
+    assert_eq!(all.stdout.matches("vpci-location-path://").count(), 2, "{all}");
+    assert!(all.stderr.contains("not a GPU; `--index 2` selects it"), "{all}");
 }
 
 #[test]
@@ -200,10 +204,37 @@ const HEALTHY: &str = "
 fn devices_that_the_plugin_would_not_allocate_are_refused_or_skipped() {
     let unhealthy = MadeUp::new(UNHEALTHY_AND_DISPLAY_ONLY);
     insta::assert_snapshot!("unhealthy_by_index", on(&unhealthy.path(), &["--index", "0"]));
-    insta::assert_snapshot!("display_only_by_index", on(&unhealthy.path(), &["--index", "1"]));
     insta::assert_snapshot!("unhealthy_all", on(&unhealthy.path(), &["--all"]));
     let some = MadeUp::new(&format!("{UNHEALTHY_AND_DISPLAY_ONLY}{HEALTHY}"));
     insta::assert_snapshot!("one_of_three", on(&some.path(), &["--all"]));
+}
+
+/// The plugin has no resource for such a device, but the user of this program asks for it.
+#[test]
+fn a_device_that_only_displays_is_given_by_name_with_a_warning() {
+    let host = MadeUp::new(&format!("{UNHEALTHY_AND_DISPLAY_ONLY}{HEALTHY}"));
+    let screen = on(&host.path(), &["--index", "1", "--verbose"]);
+    insta::assert_snapshot!("display_only_by_index", screen);
+    for name in [["--luid", "2"], ["--path", "b"]] {
+        let outcome = on(&host.path(), &name);
+        assert_eq!((outcome.code, &outcome.stdout), (Some(0), &screen.stdout), "{outcome}");
+        assert!(outcome.stderr.starts_with("warning: the device plugin"), "{outcome}");
+    }
+    // Its place is that of the host's list, and `--all` still leaves out the unhealthy device.
+    let both = on(&host.path(), &["--all", "--luid", "2", "--hints"]);
+    assert!(both.stdout.contains(r#""DIRECTX_VISIBLE_DEVICES=2,3""#), "{both}");
+    assert_eq!(both.stdout.matches("vpci-location-path://").count(), 2, "{both}");
+    let without_path = MadeUp::new(&UNHEALTHY_AND_DISPLAY_ONLY.replace(", locationPaths: [B]", ""));
+    for choice in [&["--index", "1"][..], &["--all"]] {
+        let outcome = on(&without_path.path(), choice);
+        assert_eq!(outcome.code, Some(1), "{outcome}");
+        assert!(outcome.stderr.contains("Windows reports no location path"), "{outcome}");
+        assert!(!outcome.stderr.contains("selects it"), "{outcome}");
+    }
+    let unhealthy = UNHEALTHY_AND_DISPLAY_ONLY.replace("[B]", "[B], problemCode: 31");
+    let unhealthy = on(&MadeUp::new(&unhealthy).path(), &["--index", "1"]);
+    assert_eq!(unhealthy.code, Some(1), "{unhealthy}");
+    assert!(unhealthy.stderr.starts_with("error: device 1 (Screen) is unhealthy"), "{unhealthy}");
 }
 
 /// Unlike the kubelet, these front ends give a container several device entries.
