@@ -97,7 +97,10 @@ fn a_node_object_stays_valid_with_control_characters_of_an_inventory() {
     let node: Value = serde_saphyr::from_str(&out).unwrap();
     let message = node["status"]["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains(r"(U\u{1b}[31m"), "{message} {err}");
-    assert!(out.starts_with("---\n# note: ") && out.contains("\napiVersion: v1\nkind: Node\n"), "{out}");
+    assert!(
+        out.starts_with("---\n# note: ") && out.contains("\napiVersion: v1\nkind: Node\n"),
+        "{out}"
+    );
 }
 
 #[test]
