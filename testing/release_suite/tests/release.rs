@@ -126,8 +126,14 @@ fn documents_are_complete(release: &Path) {
     let images: BTreeSet<_> =
         images.captures_iter(&manifests).map(|image| image.get(1).unwrap().as_str()).collect();
     let listed = String::from_utf8(read("images.txt")).unwrap();
-    // The chart alone runs directx-visible, and TensorWorks' manifests name two images.
-    let others = ["directx-visible", "mcdm-device-plugin", "wddm-device-plugin"];
+    // Only the chart has demonstrations and directx-visible, and TensorWorks' manifests name two
+    // images.
+    let others = [
+        "directx-device-plugin-linux",
+        "directx-visible",
+        "mcdm-device-plugin",
+        "wddm-device-plugin",
+    ];
     let is_other =
         |name: &str| others.iter().any(|other| name.contains(&format!("owner/{other}:{VERSION}@")));
     let of_manifests = listed.lines().filter(|name| !is_other(name));
