@@ -30,6 +30,7 @@ fn run(command: &mut Command) -> Output {
 /// Compilers of Microsoft have C++14 as their default.
 const CPP_CLIENT: [&str; 3] = ["c++", "-std=c++17", "cpp/test-device-discovery.cpp"];
 const EARLIER_CLASSES: [&str; 3] = ["c++", "-std=c++14", "earlier/classes.cpp"];
+#[cfg(not(windows))]
 const EARLIER_FUNCTIONS: [&str; 3] = ["cc", "-std=c99", "earlier/functions.c"];
 
 /// A compiler with the client as its source, if this machine has the compiler.
