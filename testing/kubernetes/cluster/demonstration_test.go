@@ -61,12 +61,6 @@ func TestDemonstration(t *testing.T) {
 	if len(install) != 3 || len(breaks) != 3 {
 		t.Fatalf("the page has the commands %q and %q", install, breaks)
 	}
-	for _, accounts := range []string{namespace, i.namespace} {
-		eventually(t, "the account of pods in "+accounts, nil, func() error {
-			_, err := api.CoreV1().ServiceAccounts(accounts).Get(context.Background(), "default", metav1.GetOptions{})
-			return err
-		})
-	}
 	for _, command := range install {
 		run(command)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"directx-device-plugin/testing/kubernetes/programs"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -86,6 +88,16 @@ func run(m *testing.M) (code int, err error) {
 	}
 	if err := applyManifest(accountManifest); err != nil {
 		return 1, fmt.Errorf("%s: %w", accountManifest, err)
+	}
+	// The controller manager creates it. Without it, no pod can be created.
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		_, err := api.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
+		if err == nil {
+			break
+		}
+		if time.Since(begin) > waitLimit {
+			return 1, err
+		}
 	}
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {

@@ -37,11 +37,6 @@ func TestPodsArePlacedOnASimulatedNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Other tests wait for a kubelet meanwhile.
-	eventually(t, "the account of pods", nil, func() error {
-		_, err := api.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
-		return err
-	})
 	spec := readmePod(t).Spec
 	create := func(name string) pod {
 		p := n.createSpec(name, spec)
