@@ -66,8 +66,8 @@ fn constant_loads(path: PathBuf) -> ReadTelemetry {
                 running_time: *running_time,
             };
             let dedicated = MemoryUse {
-                used_bytes: load.used_memory_mib * MIB,
-                budget_bytes: adapter.dedicated_memory_mib.map(|memory| memory * MIB),
+                used_bytes: load.used_memory_mib.saturating_mul(MIB),
+                budget_bytes: adapter.dedicated_memory_mib.map(|memory| memory.saturating_mul(MIB)),
             };
             let telemetry = Telemetry {
                 engines: vec![engine],

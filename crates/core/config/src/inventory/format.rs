@@ -86,9 +86,9 @@ fn check_load(adapter: &Adapter, place: impl Fn(&str) -> Place) -> Result<(), Re
         Some(memory) if used_memory_mib <= memory => Ok(()),
         None if used_memory_mib == 0 => Ok(()),
         memory => {
-            let memory = memory.map_or_else(|| "none".to_owned(), |memory| memory.to_string());
-            let what = format!("the adapter has less dedicated memory ({memory})");
-            let hint = "set dedicatedMemoryMiB to the memory of the adapter";
+            let memory = memory.map_or_else(|| "unknown".to_owned(), |memory| memory.to_string());
+            let what = format!("{used_memory_mib} is more than dedicatedMemoryMiB ({memory})");
+            let hint = "set dedicatedMemoryMiB to the memory of the adapter, or use less of it";
             Err(place("usedMemoryMiB").error(what).with_hint(hint))
         }
     }

@@ -295,6 +295,13 @@ fn bad_input_is_refused_with_file_line_and_key() {
         ("hardware: true", "hardware: true\n  driverVersion: 31.0".into()),
         ("hardware: true", "hardware: true\n  dedicatedMemoryMiB: -1".into()),
         ("hardware: true", "hardware: true\n  dedicatedMemoryMib: 1".into()),
+        ("hardware: true", "hardware: true\n  load: {utilizationPercent: 101}".into()),
+        ("hardware: true", "hardware: true\n  load: {usedMemoryMiB: 1}".into()),
+        (
+            "hardware: true",
+            "hardware: true\n  dedicatedMemoryMiB: 8\n  load: {usedMemoryMiB: 9}".into(),
+        ),
+        ("hardware: true", "hardware: true\n  load: {percent: 1}".into()),
         ("{id: 'PCI\\X\\1'}", "{}".into()),
         ("{id: 'PCI\\X\\1'}", "{id: ''}".into()),
         ("{id: 'PCI\\X\\1'}", "~".into()),
