@@ -131,10 +131,8 @@ impl DevicePlugin for Service {
         self.check_count(&containers)?;
         let mut container_responses = Vec::with_capacity(containers.len());
         for container in &containers {
-            let size = usize::try_from(container.allocation_size).map_err(|_| {
-                let size = container.allocation_size;
-                Status::invalid_argument(format!("invalid allocation size {size}"))
-            })?;
+            // Only advice is wanted, so a size that makes no sense is no error.
+            let size = usize::try_from(container.allocation_size).unwrap_or(0);
             let available = &container.available_device_ids;
             let included = &container.must_include_device_ids;
             let device_ids = self

@@ -220,7 +220,12 @@ impl device_plugin::Resource for AdvertisedResource {
     ) -> Result<Vec<String>, Status> {
         let set = self.devices.set();
         let PreferredRequest { available, must_include, size, .. } = request;
-        devices::preferred_allocation(self.of(&set)?, available, must_include, size)
+        let resource = match self.of(&set) {
+            // `Allocate` says why the kubelet gets nothing.
+            Err(_) if must_include.is_empty() => return Ok(Vec::new()),
+            found => found?,
+        };
+        devices::preferred_allocation(resource, available, must_include, size)
             .map_err(|error| Status::invalid_argument(error.to_string()))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use device_plugin::{DevicePlugin, Resource};
+use device_plugin::{DevicePlugin, PreferredRequest, Resource};
 use devices::{Adapter, DriverModel, Luid, PnpId};
+use futures_util::FutureExt as _;
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::sync::mpsc;
 
@@ -72,6 +73,12 @@ fn resources_appear_disappear_and_change_their_replicas() {
     let refusal = allocate(&*rule, &ids).unwrap_err();
     assert_eq!(refusal.code(), device_plugin::Code::NotFound);
     assert_eq!(refusal.message(), "resource a/t4 is no longer configured");
+    let preferred = |must: &[String]| {
+        let request = PreferredRequest::new(&ids, must, 1);
+        rule.preferred_allocation(request).now_or_never().expect("an answer at once")
+    };
+    assert_eq!(preferred(&[]).unwrap(), Vec::<String>::new(), "only advice");
+    assert_eq!(preferred(&ids).unwrap_err().message(), refusal.message());
 }
 
 #[test]

@@ -17,10 +17,12 @@ use crate::set::device_set::{ReplicaError, ResourceDevices};
 use crate::{AllocationPolicy, MultiDevice, Sharing};
 
 /// Picks `size` of the `available` replicas, including those in `must_include`, which may be
-/// listed as available too. If there are fewer, it picks all.
+/// listed as available too. If there are fewer, it picks all. An available ID that belongs to no
+/// replica of the resource is left out: the kubelet may have an older list, and it fails the pod
+/// if it gets no preference.
 ///
 /// # Errors
-/// An ID belongs to no replica of the resource.
+/// An ID in `must_include` belongs to no replica of the resource.
 pub fn preferred_allocation(
     resource: &ResourceDevices,
     available: &[String],
@@ -36,7 +38,7 @@ pub fn preferred_allocation(
         counts.choose(&mut devices[replica.device_index]);
     }
     for id in available {
-        let replica = resource.locate(id)?;
+        let Ok(replica) = resource.locate(id) else { continue };
         if seen.insert((replica.device_index, replica.number)) {
             devices[replica.device_index].free.push((replica.number, id));
         }

@@ -107,16 +107,20 @@ fn devices_on_one_numa_node_are_preferred_if_nodes_are_published() {
 }
 
 #[test]
-fn unknown_ids_are_rejected() {
+fn unknown_ids_are_left_out_and_refused_only_where_they_must_be_included() {
     let devices = resource(wddm(1), &two_gpus());
     let all = replicas(&devices);
-    let error = |available: &[String], must: &[String]| {
-        preferred_allocation(&devices, available, must, 1).unwrap_err().to_string()
-    };
     let gone = r"PCI\OLD\9&0\0".to_owned();
-    let unknown = format!("unknown device ID `{gone}`");
-    assert!(error(&[all.clone(), vec![gone.clone()]].concat(), &[]).starts_with(&unknown));
-    assert!(error(&all, std::slice::from_ref(&gone)).starts_with(&unknown));
+    let beyond = all[0].replace("\\0", "\\7");
+    for unknown in [&gone, &beyond, &String::new(), &"no replica".to_owned()] {
+        let available = [vec![unknown.clone()], all.clone()].concat();
+        assert_eq!(preferred_allocation(&devices, &available, &[], 2), Ok(all.clone()));
+        let included = std::slice::from_ref(unknown);
+        assert!(preferred_allocation(&devices, &all, included, 1).is_err(), "{unknown}");
+        assert_eq!(preferred_allocation(&devices, included, &[], 1), Ok(Vec::new()));
+    }
+    let error = preferred_allocation(&devices, &all, std::slice::from_ref(&gone), 1).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("unknown device ID `{gone}`")));
 }
 
 #[test]
