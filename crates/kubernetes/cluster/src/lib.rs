@@ -16,7 +16,7 @@ mod watch;
 
 pub use access::{Access, AccessError};
 pub use client::Client;
-pub use error::ClusterError;
+pub use error::{ClusterError, FailureKind};
 pub use event::Event;
 pub use k8s_openapi::api::core::v1::{Node, NodeCondition};
 pub use kube::ResourceExt;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::stream::{Stream, TryStreamExt as _, iter, try_unfold};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
@@ -14,7 +13,7 @@ use crate::client::Client;
 use crate::error::ClusterError;
 
 /// How many nodes one answer contains at most. A node with many images and annotations has 100 KiB.
-const PAGE: u32 = 100;
+pub(crate) const PAGE: u32 = 100;
 
 /// The names of the labels that `manager` has applied to `node`.
 #[must_use]
@@ -80,18 +79,17 @@ fn written_at(now: &Time, node: &Node, wanted: &NodeCondition) -> NodeCondition 
 }
 
 impl Client {
-    /// All nodes, as they were when this was called. A page is read when the previous one ends.
-    pub fn all_nodes(&self) -> impl Stream<Item = Result<Node, ClusterError>> {
-        let first = Some(ListParams::default().limit(PAGE));
-        let pages = try_unfold(first, move |params| async move {
-            let Some(params) = params else { return Ok(None) };
-            let nodes = self.nodes();
-            let page = self.answer("list the nodes", nodes.list(&params)).await?;
-            let token = page.metadata.continue_.filter(|token| !token.is_empty());
-            let next = token.map(|token| params.continue_token(&token));
-            Ok::<_, ClusterError>(Some((iter(page.items.into_iter().map(Ok)), next)))
-        });
-        pages.try_flatten()
+    /// A page of the list of all nodes: the first one, or the one with this token. Returns the token
+    /// of the next page, if there is one. All pages are as the nodes were at the first one; after
+    /// some minutes, the server no longer knows that and answers with 410.
+    pub async fn nodes_page(
+        &self,
+        token: Option<&str>,
+    ) -> Result<(Vec<Node>, Option<String>), ClusterError> {
+        let mut params = ListParams::default().limit(PAGE);
+        params.continue_token = token.map(str::to_owned);
+        let page = self.answer("list the nodes", self.nodes().list(&params)).await?;
+        Ok((page.items, page.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
     /// The node as it is.

@@ -38,6 +38,9 @@ struct State {
     requests: Vec<TestRequest>,
     /// Status, reason, and what the method, the path or the body contains.
     refusal: Option<(u16, &'static str, &'static str)>,
+    /// How often a request is refused whose method, path or query contains this part, with this
+    /// status, and how many such requests have arrived.
+    refused_each: Option<(u32, u16, &'static str, u32)>,
     /// The objects by name.
     events: HashMap<String, Value>,
     is_running: bool,
@@ -45,6 +48,8 @@ struct State {
     answer_time: (Duration, &'static str),
     /// How many times the watches were ended.
     ended_watches: u32,
+    /// Whether a watch ends before its first event.
+    ends_new_watches: bool,
 }
 
 /// A request that has arrived.
@@ -67,10 +72,12 @@ impl TestServer {
             version: 0,
             requests: Vec::new(),
             refusal: None,
+            refused_each: None,
             events: HashMap::new(),
             is_running: true,
             answer_time: (Duration::ZERO, ""),
             ended_watches: 0,
+            ends_new_watches: false,
         };
         let server = TestServer(watch::Sender::new(state));
         server.change(|_| {});
@@ -111,6 +118,12 @@ impl TestServer {
         self.0.send_modify(|state| state.refusal = Some((code, reason, part)));
     }
 
+    /// Refuses each request of this number whose method, path or query contains `part`, with this
+    /// status.
+    pub fn refuse_each(&self, number: u32, code: u16, part: &'static str) {
+        self.0.send_modify(|state| state.refused_each = Some((number, code, part, 0)));
+    }
+
     /// Refuses no requests any more.
     pub fn accept(&self) {
         self.0.send_modify(|state| state.refusal = None);
@@ -129,6 +142,11 @@ impl TestServer {
     /// Ends all watches, as a server does that shuts down after its grace period.
     pub fn end_watches(&self) {
         self.0.send_modify(|state| state.ended_watches += 1);
+    }
+
+    /// Ends each new watch before its first event, or no longer does that.
+    pub fn end_new_watches(&self, ends: bool) {
+        self.0.send_modify(|state| state.ends_new_watches = ends);
     }
 
     /// Breaks all connections and accepts none, or runs again.
@@ -192,7 +210,7 @@ impl TestServer {
                 !state.is_running || state.ended_watches != ended_watches || state.version != sent
             };
             let now = state.wait_for(is_due).await.ok()?;
-            if now.ended_watches != ended_watches {
+            if now.ended_watches != ended_watches || now.ends_new_watches {
                 return None;
             }
             let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
@@ -223,6 +241,19 @@ impl State {
         let is_refused = |part: &str| name.contains(part) || body.to_string().contains(part);
         if let Some((code, reason, _)) = self.refusal.filter(|(.., part)| is_refused(part)) {
             return status(code, reason);
+        }
+        if let Some((number, code, part, count)) = &mut self.refused_each
+            && (name.contains(*part) || query.contains(*part))
+        {
+            *count += 1;
+            if count.is_multiple_of(*number) {
+                let (code, mut answer) = status(*code, "busy");
+                if code == 410 {
+                    // The rest of the list as it is now.
+                    answer["metadata"]["continue"] = parameter(&query, "continue").into();
+                }
+                return (code, answer);
+            }
         }
         let (method, path) = name.split_once(' ').unwrap_or_default();
         if let Some(nodes) = path.strip_prefix("/api/v1/nodes") {
@@ -261,12 +292,14 @@ impl State {
         (200, self.nodes[name].clone())
     }
 
-    /// One node a page, after the one that the query names.
+    /// As many nodes as the query wants, after the one that it names.
     fn list(&self, query: &str) -> (u16, Value) {
-        let after = query.split_once("&continue=").map_or("", |(_, token)| token);
+        let after = parameter(query, "continue");
+        let limit = parameter(query, "limit").parse().unwrap_or(usize::MAX);
         let names: Vec<&str> = self.nodes.keys().copied().filter(|name| *name > after).collect();
-        let next = names.first().filter(|_| names.len() > 1);
-        let items: Value = names.iter().take(1).map(|name| self.nodes[name].clone()).collect();
+        let page = &names[..names.len().min(limit)];
+        let next = page.last().filter(|_| names.len() > limit);
+        let items: Value = page.iter().map(|name| self.nodes[name].clone()).collect();
         (200, json!({"metadata": {"continue": next}, "items": items}))
     }
 
@@ -287,6 +320,11 @@ impl State {
             }
         }
     }
+}
+
+fn parameter<'a>(query: &'a str, name: &str) -> &'a str {
+    let mut parts = query.split('&').filter_map(|part| part.split_once('='));
+    parts.find(|(found, _)| *found == name).map_or("", |(_, value)| value)
 }
 
 fn status(code: u16, message: &str) -> (u16, Value) {

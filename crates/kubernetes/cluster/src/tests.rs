@@ -1,22 +1,22 @@
 //! Requests to a server in memory, and the access to one on the loopback interface.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
 use http::Response;
 use http::header::RETRY_AFTER;
 use http_body_util::Full;
 use serde_json::json;
 
 use crate::client::read_retry_after;
+use crate::node::PAGE;
 use crate::{
-    Access, AccessError, Client, Event, Node, NodeCondition, NodeWatch, ResourceExt as _,
-    TestServer, WatchEvent, is_older,
+    Access, AccessError, Client, Event, FailureKind, Node, NodeCondition, NodeWatch,
+    ResourceExt as _, TestServer, WatchEvent, is_older,
 };
 
 fn labels() -> BTreeMap<String, String> {
@@ -153,13 +153,19 @@ fn an_older_version_of_another_object_is_not_older() {
 #[tokio::test]
 async fn all_nodes_are_listed_page_by_page() {
     let server = TestServer::new(json!({}));
-    for name in ["node-2", "node-3"] {
-        server.add(name, json!({}));
+    for number in 2..=PAGE + 1 {
+        server.add(format!("node-{number}").leak(), json!({}));
     }
-    let nodes: Vec<Node> = server.client().all_nodes().try_collect().await.unwrap();
-    let names: Vec<_> = nodes.iter().map(Node::name_any).collect();
-    assert_eq!(names, ["node-1", "node-2", "node-3"]);
-    assert_eq!(server.requests().len(), 3);
+    let client = server.client();
+    let (first, token) = client.nodes_page(None).await.unwrap();
+    let (second, end) = client.nodes_page(token.as_deref()).await.unwrap();
+    assert_eq!((first.len(), second.len(), end), (PAGE as usize, 1, None));
+    let names: HashSet<_> = first.iter().chain(&second).map(Node::name_any).collect();
+    assert_eq!(names.len(), PAGE as usize + 1);
+    assert_eq!(server.requests().len(), 2);
+    server.refuse_each(1, 410, "continue=");
+    let error = client.nodes_page(token.as_deref()).await.unwrap_err();
+    assert_eq!((error.kind(), error.next_page()), (FailureKind::Refused(410), token));
 }
 
 fn event(note: &str, count: i32) -> Event {

@@ -42,11 +42,16 @@ impl NodeWatch {
             Some(stream) => stream,
             closed => closed.insert(Stream::open(client).await?),
         };
+        let had_node = stream.has_node;
         let event = stream.next().await.transpose();
         if !matches!(event, Ok(Some(_))) {
             self.0 = None;
         }
-        event.map_err(|error| client.failure(FOLLOW, error))
+        match event {
+            // The first event of each watch contains the node as it is.
+            Ok(None) if !had_node => Err(ClusterError::Ended(FOLLOW, client.server.clone())),
+            event => event.map_err(|error| client.failure(FOLLOW, error)),
+        }
     }
 }
 

@@ -1,18 +1,22 @@
 //! `cleanup`: removes from the nodes what this program has written, before it is uninstalled.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use cluster::{Client, ClusterError, Node, ResourceExt as _, applied_labels, condition, has_taint};
+use cluster::{
+    Client, ClusterError, FailureKind, Node, ResourceExt as _, applied_labels, condition, has_taint,
+};
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
 use devices::report::ConditionKind;
-use futures_util::TryStreamExt as _;
+use futures_util::stream::{StreamExt as _, iter};
 use strum::VariantArray as _;
+use tokio::time::sleep;
 
-use crate::reconcile::MANAGER;
+use crate::reconcile::{MANAGER, delay, growing};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -25,8 +29,21 @@ The account needs the verbs get, list and patch for nodes, and patch for nodes/s
 removes the labels and the conditions that this program has set, and the startup taint. It can be
 repeated. The exit status is 1 if a node could not be cleaned.";
 
-const HINT: &str =
+/// The hint if the server refuses the account.
+const ACCOUNT_HINT: &str =
     "run it again, with an account that may get, list and patch nodes, and patch nodes/status";
+
+/// The hint if the server is overloaded, or restarts.
+const BUSY_HINT: &str = "run it again when the API server answers; nodes that are clean stay clean";
+
+/// The shortest pause before a request is repeated that failed for a reason that may pass. It
+/// doubles each time.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How many times such a request is made, and how many times the nodes are listed again although
+/// no other node was found. The pauses take one to two minutes together, and what the server asks
+/// for.
+const TRIES: usize = 8;
 
 /// How many nodes are cleaned at a time.
 const PARALLEL: usize = 8;
@@ -60,38 +77,97 @@ async fn clean_nodes(
     print: impl Fn(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let taint = &arguments.startup_taint;
-    let (mut count, mut failed) = (0, 0);
+    let (mut count, mut failed, mut hint) = (0, 0, None);
     let mut report = |name: &str, outcome: Result<String, ClusterError>| {
         count += 1;
-        failed += usize::from(outcome.is_err());
-        print(&format!("{name}: {}\n", outcome.unwrap_or_else(|error| error_chain(&error))))
+        let text = outcome.unwrap_or_else(|error| {
+            failed += 1;
+            hint = hint.or(hint_of(&error));
+            error_chain(&error)
+        });
+        print(&format!("{name}: {text}\n"))
     };
     if let Some(name) = &arguments.node {
         report(name, clean_named(&client.for_node(name), taint).await)?;
     } else {
-        let nodes = client.all_nodes().map_ok(|node| async move {
-            let name = node.name_any();
-            let outcome = clean_listed(&client.for_node(&name), &node, taint).await;
-            Ok((name, outcome))
-        });
-        let mut cleaned = pin!(nodes.try_buffered(PARALLEL));
-        let failure = |error| Failure::runtime(error).hint(HINT);
-        while let Some((name, outcome)) = cleaned.try_next().await.map_err(failure)? {
-            report(&name, outcome)?;
+        let mut known = HashSet::new();
+        let mut lists = 1;
+        let mut token = None;
+        loop {
+            let (nodes, next) = match patiently(|| client.nodes_page(token.as_deref())).await {
+                Ok(page) => page,
+                // The list is too old. The server may say how to continue with the nodes as they are
+                // now; otherwise it begins again.
+                Err(error) if error.kind() == FailureKind::Refused(410) && lists < TRIES => {
+                    lists += 1;
+                    token = error.next_page();
+                    continue;
+                }
+                Err(error) => {
+                    let hint = hint_of(&error).map(str::to_owned);
+                    return Err(Failure::runtime(error).hint_if_any(hint));
+                }
+            };
+            let new: Vec<Node> =
+                nodes.into_iter().filter(|node| known.insert(node.name_any())).collect();
+            if !new.is_empty() {
+                lists = 1;
+            }
+            let mut cleaned = iter(new)
+                .map(|node| async move {
+                    let name = node.name_any();
+                    let outcome = clean_listed(&client.for_node(&name), &node, taint).await;
+                    (name, outcome)
+                })
+                .buffered(PARALLEL);
+            while let Some((name, outcome)) = cleaned.next().await {
+                report(&name, outcome)?;
+            }
+            token = next;
+            if token.is_none() {
+                break;
+            }
         }
     }
     if failed > 0 {
         let error = anyhow!("{failed} of {count} nodes could not be cleaned");
-        return Err(Failure::runtime(error).hint(HINT));
+        return Err(Failure::runtime(error).hint_if_any(hint.map(str::to_owned)));
     }
     Ok(())
 }
 
+/// What an administrator can do about the failure.
+fn hint_of(error: &ClusterError) -> Option<&'static str> {
+    match error.kind() {
+        FailureKind::Refused(401) => error.hint(),
+        FailureKind::Refused(403) => Some(ACCOUNT_HINT),
+        _ if error.is_of_policy() => Some(ACCOUNT_HINT),
+        FailureKind::Unreachable => error.hint(),
+        _ if error.is_temporary() => Some(BUSY_HINT),
+        _ => error.hint(),
+    }
+}
+
+/// Repeats a request that fails for a reason that may pass.
+async fn patiently<T>(
+    mut request: impl AsyncFnMut() -> Result<T, ClusterError>,
+) -> Result<T, ClusterError> {
+    let mut delays = growing(PAUSE);
+    let mut tries = 1;
+    loop {
+        match request().await {
+            Err(error) if error.is_temporary() && tries < TRIES => {
+                tries += 1;
+                sleep(delay(&mut delays, error.retry_after())).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// Cleans the node of the client, and says what was removed.
 async fn clean_named(client: &Client, startup_taint: &str) -> Result<String, ClusterError> {
-    let mut removed = Vec::new();
-    clean(client, &client.node().await?, startup_taint, &mut removed).await?;
-    Ok(text_of(&removed))
+    clean_listed(client, &patiently(|| client.node()).await?, startup_taint).await
 }
 
 /// Cleans the node of the client, which was `node` when all nodes were listed, and says what was
@@ -104,7 +180,7 @@ async fn clean_listed(
     let mut removed = Vec::new();
     match clean(client, node, startup_taint, &mut removed).await {
         Err(ClusterError::Refused(_, status)) if matches!(status.code, 404 | 409 | 422) => {
-            match client.node().await {
+            match patiently(|| client.node()).await {
                 Err(ClusterError::Refused(_, status)) if status.code == 404 => {
                     return Ok("no longer exists".to_owned());
                 }
@@ -132,18 +208,18 @@ async fn clean(
     removed: &mut Vec<&'static str>,
 ) -> Result<(), ClusterError> {
     if !applied_labels(node, MANAGER).is_empty() {
-        client.remove_labels().await?;
+        patiently(|| client.remove_labels()).await?;
         removed.push("labels");
     }
     let mut conditions: Vec<&str> =
         ConditionKind::VARIANTS.iter().map(|kind| kind.name()).collect();
     conditions.retain(|kind| condition(node, kind).is_some());
     if !conditions.is_empty() {
-        client.remove_conditions(&conditions).await?;
+        patiently(|| client.remove_conditions(&conditions)).await?;
         removed.push("conditions");
     }
     if has_taint(node, startup_taint) {
-        client.remove_taint(node, startup_taint).await?;
+        patiently(|| client.remove_taint(node, startup_taint)).await?;
         removed.push("startup taint");
     }
     Ok(())
@@ -213,8 +289,53 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(80 / 8 * 3));
         let requests = server.requests();
         let reads = requests.iter().filter(|request| request.name.starts_with("GET"));
-        assert!(reads.clone().all(|request| request.name == "GET /api/v1/nodes"));
-        assert_eq!(reads.count(), 80, "one for each page");
+        let reads: Vec<&str> = reads.map(|request| &*request.name).collect();
+        assert_eq!(reads, ["GET /api/v1/nodes"]);
+    }
+
+    /// As during a rolling update of the control plane.
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_server_delays_and_leaves_no_node() {
+        for (number, code, part) in
+            [(10, 429, ""), (10, 500, ""), (4, 503, "PATCH"), (2, 410, "continue="), (5, 504, "")]
+        {
+            let server = TestServer::new(labeled());
+            for number in 2..=1000 {
+                server.add(format!("node-{number}").leak(), labeled());
+            }
+            server.refuse_each(number, code, part);
+            let (printed, result) = cleaned(&server, None).await;
+            assert!(result.is_ok(), "{code}: {:?}", result.err().map(|failure| failure.chain()));
+            let expected = ": removed labels, conditions, startup taint\n";
+            assert_eq!(printed.matches(expected).count(), 1000, "{code}");
+            assert_eq!(printed.lines().count(), 1000, "each node once");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stays_busy_is_an_error_with_a_hint_of_its_kind() {
+        for (code, hint) in [
+            (429, "when the API server answers"),
+            (500, "when the API server answers"),
+            (401, "expired"),
+            (403, "patch nodes/status"),
+        ] {
+            for part in ["PATCH", "GET"] {
+                let server = TestServer::new(labeled());
+                server.refuse(code, "the reason", part);
+                let failure = cleaned(&server, None).await.1.unwrap_err();
+                let found = failure.hint_text().unwrap_or_default();
+                assert!(found.contains(hint), "{part} {code}: {found}");
+            }
+        }
+        let server = TestServer::new(labeled());
+        for number in 2..=201 {
+            server.add(format!("node-{number}").leak(), labeled());
+        }
+        server.refuse_each(1, 410, "continue=");
+        let (printed, result) = cleaned(&server, None).await;
+        assert_eq!(printed.lines().count(), 100, "the first page");
+        assert!(result.unwrap_err().chain().contains("with 410"));
     }
 
     /// The list of the nodes is old when its last node is cleaned.
