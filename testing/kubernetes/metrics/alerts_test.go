@@ -29,6 +29,15 @@ const alertFile = "../../../deploy/charts/directx-device-plugin/alerts.yaml"
 // start is the time of the first sample.
 var start = time.Unix(1_800_000_000, 0)
 
+// stuck is the beginning of a summary.
+const stuck = "The feature discovery on n:9401 no longer does its work"
+
+// discovery are the numbers of requests for a purpose that succeed and fail.
+func discovery(purpose, successes, failures string) []string {
+	requests := `directx_feature_discovery_requests_total{instance="n:9401",purpose="` + purpose + `",result="`
+	return []string{requests + `success"} ` + successes, requests + `failure"} ` + failures}
+}
+
 // firstDevice are the labels of a device.
 const firstDevice = `instance="n:9400",Hostname="n",device="PCI\\1"`
 
@@ -130,6 +139,26 @@ func TestAlerts(t *testing.T) {
 			`directx_device_license_expiration_timestamp_seconds{` + first + `} 1800000300x30`,
 			`directx_device_license_expiration_timestamp_seconds{` + second + `} 1800003600x30`},
 			17 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+		{"a feature discovery at rest", "DirectXFeatureDiscoveryStuck", discovery("watch", "1x60", "0x60"), 55 * time.Minute, ""},
+		// The kubelet reports at least every five minutes, so the watch has an event.
+		{"a feature discovery whose last change is old", "DirectXFeatureDiscoveryStuck", append(discovery("watch", "1+1x60", "0x60"),
+			`directx_feature_discovery_last_success_timestamp_seconds{instance="n:9401",purpose="condition"} 1800000000x60`,
+			`directx_feature_discovery_last_success_timestamp_seconds{instance="n:9401",purpose="watch"} 1800000000+60x60`),
+			55 * time.Minute, ""},
+		{"a feature discovery whose watch is silent", "DirectXFeatureDiscoveryStuck", append(discovery("watch", "5x60", "0x60"),
+			`directx_feature_discovery_last_success_timestamp_seconds{instance="n:9401",purpose="watch"} 1800000000x60`),
+			27 * time.Minute, stuck + ": watch fails"},
+		{"a feature discovery whose watch fails", "DirectXFeatureDiscoveryStuck", discovery("watch", "5x60", "0x20 1+1x40"), 55 * time.Minute, stuck + ": watch fails"},
+		{"a feature discovery that never had a node", "DirectXFeatureDiscoveryStuck", discovery("watch", "0x60", "0+1x60"), 15 * time.Minute, stuck + ": watch fails"},
+		{"a feature discovery whose labels are refused", "DirectXFeatureDiscoveryStuck", append(discovery("labels", "1x60", "0x20 1+1x40"), discovery("watch", "1+1x60", "0x60")...),
+			55 * time.Minute, stuck + ": labels fails"},
+		{"a feature discovery that cannot hand over cordons", "DirectXFeatureDiscoveryStuck", append(discovery("cordons", "0x60", "0x20 1+1x40"), discovery("watch", "1+1x60", "0x60")...),
+			55 * time.Minute, stuck + ": cordons fails"},
+		{"a feature discovery whose request succeeds at the second try", "DirectXFeatureDiscoveryStuck", append(discovery("labels", "1x20 2x40", "0x20 1x40"), discovery("watch", "1+1x60", "0x60")...),
+			35 * time.Minute, ""},
+		{"a feature discovery that does not respond", "DirectXFeatureDiscoveryStuck", []string{
+			`directx_feature_discovery_requests_total{instance="n:9401",purpose="watch",result="success"} 1+1x4 stale`, `up{instance="n:9401"} 1x4 0x20`},
+			18 * time.Minute, stuck},
 		{"a plugin that does not respond", "DirectXPluginMissing", []string{
 			`directx_device_plugin_build_info{instance="n:9400"} 1x4 stale`, `directx_device_plugin_build_info{instance="m:9400"} 1x20`,
 			`up{instance="n:9400"} 1x4 0x15`, `up{instance="m:9400"} 1x20`},

@@ -4,7 +4,6 @@
 //! update.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use device_plugin::UnixSockets;
 use device_plugin::status::{
     Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
-use devices::report::NodeReport;
+use devices::report::{Message, NodeReport};
 use devices::{DriverModel, ResourceName};
 
 use crate::plugin_report::{PluginReport, PluginVersion};
@@ -32,7 +31,7 @@ pub struct Daemon {
 }
 
 /// What the daemons of a node list to the kubelet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum NodeState {
     /// No daemon serves a resource. One may be starting, or wait for another one to end.
     NotServed,
@@ -64,24 +63,30 @@ pub enum SilenceReason {
     NotRunning,
 }
 
-impl fmt::Display for SilentDaemon {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl SilentDaemon {
+    fn at(socket: &Path, reason: SilenceReason) -> SilentDaemon {
+        SilentDaemon { name: format!("the plugin at {}", socket.display()), reason }
+    }
+
+    /// Which daemon's devices are not known, and why.
+    #[must_use]
+    pub fn message(&self) -> Message {
         let name = &self.name;
         match &self.reason {
-            SilenceReason::Busy => write!(f, "{name} does not answer in time"),
+            SilenceReason::Busy => format!("{name} does not answer in time").into(),
             SilenceReason::OtherVersion(version) => {
-                write!(f, "{name} is {version}, which this program cannot read")
+                format!("{name} is {version}, which this program cannot read").into()
             }
             SilenceReason::Pending(why) => {
-                write!(f, "{name} does not know the devices yet: {why}")
+                Message::quoting(format!("{name} does not know the devices yet"), why)
             }
-            SilenceReason::NotRunning => write!(f, "{name} does not run"),
+            SilenceReason::NotRunning => format!("{name} does not run").into(),
         }
     }
 }
 
 /// What the daemons of a node list together.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeListing {
     /// The resources and their devices.
     pub node: NodeReport,
@@ -96,12 +101,25 @@ pub struct NodeListing {
 }
 
 /// How a resource is served.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServedResource {
     /// The number of the daemon that serves it.
     pub instance: u64,
     /// Why the kubelet has not received its devices, if it has not.
-    pub not_registered: Option<String>,
+    pub not_registered: Option<Message>,
+}
+
+/// The words of other programs do not count.
+impl PartialEq for ServedResource {
+    fn eq(&self, other: &ServedResource) -> bool {
+        self.instance == other.instance && self.why_not() == other.why_not()
+    }
+}
+
+impl ServedResource {
+    fn why_not(&self) -> Option<&str> {
+        self.not_registered.as_ref().map(Message::own)
+    }
 }
 
 /// What listens on the sockets of a device plugin directory.
@@ -213,12 +231,6 @@ impl Answers {
         listing.silent = silent;
         listing.free_models = free;
         NodeState::Known(Box::new(listing))
-    }
-}
-
-impl SilentDaemon {
-    fn at(socket: &Path, reason: SilenceReason) -> SilentDaemon {
-        SilentDaemon { name: format!("the plugin at {}", socket.display()), reason }
     }
 }
 

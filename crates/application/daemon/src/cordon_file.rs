@@ -16,7 +16,7 @@ use device_plugin::unix_sockets::{is_folder_of_owner, provide_folder_for_owner};
 use devices::{Cordons, DeviceName};
 use tokio::sync::watch;
 
-use crate::logging::RepeatedText;
+use crate::logging::Repeated;
 
 /// The folder of the device plugin directory, which only the owner may use.
 const FOLDER: &str = "directx";
@@ -128,20 +128,20 @@ pub(crate) fn follow(path: PathBuf) -> io::Result<watch::Receiver<Cordons>> {
 /// The folder of the file, as a daemon keeps it.
 struct Folder {
     path: PathBuf,
-    failures: RepeatedText,
+    failures: Repeated<String>,
 }
 
 impl Folder {
     fn of(file: &Path) -> Folder {
         let path = file.parent().unwrap_or(file).to_owned();
-        Folder { path, failures: RepeatedText::default() }
+        Folder { path, failures: Repeated::default() }
     }
 
     /// Creates the folder, or gives it its access rights.
     fn provide(&mut self) {
         if let Err(error) = provide_folder_for_owner(&self.path) {
             let error = error.to_string();
-            if self.failures.is_due(&error) {
+            if self.failures.is_due(error.clone()) {
                 let folder = self.path.display();
                 tracing::warn!(%folder, error, "cannot provide the folder for cordoned devices");
             }

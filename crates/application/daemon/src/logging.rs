@@ -25,7 +25,7 @@ use crate::logging::file::LogFile;
 use crate::logging::line::{JsonLines, Messages, write_field};
 use crate::logging::output::{LogFlush, LogQueue};
 
-pub use change_log::RepeatedText;
+pub use change_log::Repeated;
 pub(crate) use change_log::{
     log_adapter_warnings, log_changes, log_devices_without_adapter, log_moved_devices,
 };

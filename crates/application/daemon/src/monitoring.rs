@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use self::server::{LIFETIME, serve};
 use crate::DaemonError;
 use crate::event_loop;
-use crate::logging::RepeatedText;
+use crate::logging::Repeated;
 use crate::metrics::CONTENT_TYPE;
 use crate::monitoring::scrape::Sources;
 use crate::status;
@@ -59,11 +59,11 @@ pub fn serve_pages(
 }
 
 async fn listen(address: SocketAddr, pages: &str, answer: Answer) {
-    let mut failures = RepeatedText::default();
+    let mut failures = Repeated::default();
     loop {
         let ended = async { serve(bind(address, pages)?, LIFETIME, &answer).await };
         if let Err(error) = ended.await
-            && failures.is_due(&error.to_string())
+            && failures.is_due(error.to_string())
         {
             tracing::error!(
                 %address,

@@ -27,7 +27,7 @@ use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
 use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
-use crate::logging::{self, RepeatedText};
+use crate::logging::{self, Repeated};
 use crate::node_devices::advertised_resource::AdvertisedResource;
 use crate::node_devices::published_devices::PublishedDevices;
 use crate::plugin_report::PluginReport;
@@ -57,7 +57,7 @@ pub struct NodeDevices {
     launcher: NodeLauncher,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
-    failures: RepeatedText,
+    failures: Repeated<String>,
     origin: Instant,
     published: PublishedDevices,
     /// In the order of the catalog.
@@ -117,7 +117,7 @@ impl NodeDevices {
             cordons: sources.cordons,
             launcher: sources.launcher,
             snapshot,
-            failures: RepeatedText::default(),
+            failures: Repeated::default(),
             origin: Instant::now(),
             resources: Vec::new(),
             device_resources: DeviceResources::default(),
@@ -197,14 +197,14 @@ impl NodeDevices {
             Err(error) => {
                 self.published.metrics.discovery_failures.inc();
                 let error = command_line::error_chain(error.as_ref());
-                if self.failures.is_due(&error) {
+                if self.failures.is_due(error.clone()) {
                     tracing::error!(error, "cannot read adapters; keeping the current devices");
                 }
                 return Ok(());
             }
         };
         self.published.metrics.discovery_seconds.observe(read.duration.as_secs_f64());
-        self.failures = RepeatedText::default();
+        self.failures = Repeated::default();
         logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         logging::log_devices_without_adapter(
             &self.snapshot.devices_without_adapter,

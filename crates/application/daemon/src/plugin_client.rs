@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::answering_daemons::{Answers, NodeState, sockets};
-use crate::logging::RepeatedText;
+use crate::logging::Repeated;
 
 /// How often the daemons are asked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub struct PluginClient {
     others: BTreeMap<PathBuf, u64>,
     /// The sockets that were reported because they belong to another account.
     distrusted: BTreeSet<PathBuf>,
-    failures: RepeatedText,
+    failures: Repeated<String>,
 }
 
 struct Connected {
@@ -50,7 +50,7 @@ impl PluginClient {
             connections: BTreeMap::new(),
             others: BTreeMap::new(),
             distrusted: BTreeSet::new(),
-            failures: RepeatedText::default(),
+            failures: Repeated::default(),
         }
     }
 
@@ -161,7 +161,7 @@ impl PluginClient {
 
     fn directory_failed(&mut self, error: &io::Error) {
         let error = error.to_string();
-        if self.failures.is_due(&error) {
+        if self.failures.is_due(error.clone()) {
             let directory = self.directory.display();
             tracing::warn!(%directory, error, "cannot find the plugin");
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusReport};
 use devices::printable::printable;
+use devices::report::Message;
 use serde::Serialize;
 
 use crate::answering_daemons::{Answers, best_of};
@@ -89,11 +90,11 @@ fn state(resource: &ResourceStatus) -> &'static str {
 }
 
 /// How far the registration of a resource is, with the last error.
-pub(crate) fn registration(resource: &ResourceStatus) -> String {
-    let state = state(resource);
+pub(crate) fn registration(resource: &ResourceStatus) -> Message {
+    let state = state(resource).to_owned();
     match resource.last_error.as_str() {
-        "" => state.to_owned(),
-        error => format!("{state}: {error}"),
+        "" => state.into(),
+        error => Message::quoting(state, error),
     }
 }
 

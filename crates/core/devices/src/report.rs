@@ -9,6 +9,7 @@ mod device_resources;
 mod feature_discovery_labels;
 mod label_value;
 mod labels;
+mod message;
 mod model;
 mod node_report;
 
@@ -20,6 +21,7 @@ pub use device_resources::{DeviceResources, MovedDevice};
 pub use feature_discovery_labels::FEATURE_DISCOVERY_LABELS;
 pub use label_value::{Labels, label_value};
 pub use labels::{LABELS, Label, labels};
+pub use message::Message;
 pub use node_report::{
     NodeReport, ReportedDevice, ReportedHost, ReportedResource, Unhealthy, UnhealthyKind,
 };

@@ -1,9 +1,10 @@
 //! The desired labels and conditions of the node object. No I/O.
 
-use cluster::{Node, NodeCondition};
+use cluster::Node;
 use daemon::answering_daemons::NodeListing;
 use devices::report::{
-    Condition, ConditionKind, ConditionStatus, Labels, Progress, devices_healthy, devices_ready,
+    Condition, ConditionKind, ConditionStatus, Labels, Message, Progress, devices_healthy,
+    devices_ready,
 };
 use devices::{CORDON_ANNOTATION, DeviceName, ResourceName};
 use strum::VariantArray as _;
@@ -12,14 +13,14 @@ use tokio::time::Instant;
 use crate::plugin_history::PluginHistory;
 
 /// The desired state of a node object.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Desired {
     /// The labels, once they are known.
     pub(crate) labels: Option<Labels>,
     /// The conditions, once they are known, in the order of [`ConditionKind`].
-    pub(crate) conditions: Vec<NodeCondition>,
+    pub(crate) conditions: Vec<Condition>,
     /// What pods wait for, unless they can use the devices.
-    pub(crate) waits_for: Option<String>,
+    pub(crate) waits_for: Option<Message>,
 }
 
 impl Desired {
@@ -43,12 +44,12 @@ impl Desired {
             Some(ready) if ready.status == ConditionStatus::True => None,
             Some(ready) => Some(ready.message.clone()),
             None => Some(starting.unwrap_or_else(|| {
-                "the device plugin has not reported its devices yet".to_owned()
+                "the device plugin has not reported its devices yet".to_owned().into()
             })),
         };
         Desired {
             labels: listing.map(|listing| devices::report::labels(&listing.node, gfd_labels)),
-            conditions: conditions.into_iter().map(node_condition).collect(),
+            conditions,
             waits_for,
         }
     }
@@ -82,16 +83,6 @@ fn progress(resource: &ResourceName, listing: &NodeListing, node: &Node) -> Prog
     match allocatable.and_then(|counts| counts.get(resource.as_str())) {
         Some(count) if is_positive(&count.0) => Progress::Allocatable,
         _ => Progress::NotAllocatable,
-    }
-}
-
-fn node_condition(condition: Condition) -> NodeCondition {
-    NodeCondition {
-        type_: condition.kind.name().to_owned(),
-        status: condition.status.to_string(),
-        reason: Some(condition.reason.to_owned()),
-        message: Some(condition.message),
-        ..NodeCondition::default()
     }
 }
 

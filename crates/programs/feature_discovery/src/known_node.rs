@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{Node, is_older};
+use cluster::{Node, ResourceExt as _, is_older};
 use tokio::time::Instant;
 
 /// How long a watch may lag behind the answers to requests. A server whose storage was restored
@@ -24,8 +24,9 @@ impl KnownNode {
         self.node.as_ref()
     }
 
-    /// The watch reports this state.
-    pub(crate) fn watched(&mut self, node: Node, now: Instant) {
+    /// The watch reports this state. Returns whether it is another object than the known one.
+    pub(crate) fn watched(&mut self, node: Node, now: Instant) -> bool {
+        let is_other = !self.is_same_object(&node);
         if self.is_earlier(&node) {
             let since = self.behind.take().map_or(now, |(_, since)| since);
             self.behind = Some((node, since));
@@ -33,14 +34,17 @@ impl KnownNode {
             self.node = Some(node);
             self.behind = None;
         }
+        is_other
     }
 
     /// The answer to a request has this state. Answers and the changes of the watch arrive in any
-    /// order.
-    pub(crate) fn answered(&mut self, node: Node) {
-        if !self.is_earlier(&node) {
+    /// order. Returns whether it is about the known object, and not about one that was deleted.
+    pub(crate) fn answered(&mut self, node: Node) -> bool {
+        let is_same = self.is_same_object(&node);
+        if is_same && !self.is_earlier(&node) {
             self.node = Some(node);
         }
+        is_same
     }
 
     /// The node was deleted.
@@ -62,6 +66,10 @@ impl KnownNode {
         self.behind.as_ref().map(|(_, since)| *since + LAG)
     }
 
+    fn is_same_object(&self, node: &Node) -> bool {
+        self.node.as_ref().is_some_and(|known| known.uid() == node.uid())
+    }
+
     fn is_earlier(&self, node: &Node) -> bool {
         self.node.as_ref().is_some_and(|known| is_older(node, known))
     }
@@ -69,7 +77,6 @@ impl KnownNode {
 
 #[cfg(test)]
 mod tests {
-    use cluster::ResourceExt;
     use serde_json::json;
 
     use super::*;
@@ -77,7 +84,12 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn node(version: &str) -> Node {
-        serde_json::from_value(json!({"metadata": {"resourceVersion": version}})).unwrap()
+        object("1", version)
+    }
+
+    fn object(uid: &str, version: &str) -> Node {
+        serde_json::from_value(json!({"metadata": {"uid": uid, "resourceVersion": version}}))
+            .unwrap()
     }
 
     fn version(known: &KnownNode) -> Option<String> {
@@ -88,8 +100,9 @@ mod tests {
     fn an_earlier_state_does_not_count_while_the_watch_catches_up() {
         let start = Instant::now();
         let mut known = KnownNode::default();
-        known.answered(node("10"));
-        known.watched(node("8"), start);
+        assert!(known.watched(node("7"), start), "it was not known");
+        assert!(known.answered(node("10")));
+        assert!(!known.watched(node("8"), start));
         known.watched(node("9"), start + SECOND);
         assert_eq!(version(&known).as_deref(), Some("10"));
         known.watched(node("10"), start + SECOND);
@@ -105,7 +118,7 @@ mod tests {
     fn a_watch_that_stays_behind_for_a_minute_is_right() {
         let start = Instant::now();
         let mut known = KnownNode::default();
-        known.answered(node("1000"));
+        known.watched(node("1000"), start);
         known.watched(node("5"), start);
         known.watched(node("6"), start + SECOND);
         assert_eq!(known.deadline(), Some(start + LAG));
@@ -113,5 +126,21 @@ mod tests {
         assert_eq!(version(&known).as_deref(), Some("1000"));
         assert!(known.advance(start + LAG));
         assert_eq!((version(&known).as_deref(), known.deadline()), (Some("6"), None));
+    }
+
+    /// A node object is deleted and created again, and the answer to an earlier request is late.
+    #[test]
+    fn a_late_answer_about_a_deleted_object_does_not_count() {
+        let start = Instant::now();
+        let mut known = KnownNode::default();
+        known.watched(object("old", "10"), start);
+        known.deleted();
+        assert!(!known.answered(object("old", "11")));
+        assert_eq!(version(&known), None);
+        assert!(known.watched(object("new", "12"), start));
+        assert!(!known.answered(object("old", "13")));
+        assert_eq!(version(&known).as_deref(), Some("12"));
+        // The watch may miss the deletion.
+        assert!(known.watched(object("newest", "14"), start));
     }
 }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cleanup;
+mod cordon_writer;
 mod desired;
 mod event_queue;
 mod known_node;
@@ -126,7 +127,7 @@ fn print(line: &CommandLine, directory: &Path) -> Result<(), Failure> {
     let listing = match state {
         NodeState::Known(listing) => {
             for daemon in &listing.silent {
-                tracing::warn!(reason = %daemon, "the labels lack the devices of a plugin");
+                tracing::warn!(reason = %daemon.message(), "the labels lack the devices of a plugin");
             }
             listing
         }
@@ -147,7 +148,7 @@ fn not_reported(state: &NodeState, directory: &Path) -> Failure {
         NodeState::NotServed | NodeState::Known(_) => {
             anyhow!("no device plugin serves devices in `{directory}`")
         }
-        NodeState::NotReported(daemon) => anyhow!("{daemon}"),
+        NodeState::NotReported(daemon) => anyhow!("{}", daemon.message()),
     };
     Failure::runtime(error).hint(
         "`directx-device-plugin status` reports the plugin; `directx-device-plugin simulate \

@@ -48,6 +48,27 @@ pub(crate) enum Purpose {
     Cordons,
 }
 
+impl Purpose {
+    /// What the program cannot do while attempts for this purpose fail.
+    fn task(self) -> &'static str {
+        match self {
+            Purpose::Labels => "set the labels",
+            Purpose::Condition => "set the conditions",
+            Purpose::Taints => "remove the startup taint",
+            Purpose::Events => "report Events",
+            Purpose::Watch => "follow the node object",
+            Purpose::Cordons => "hand cordoned devices to the plugin",
+        }
+    }
+
+    /// The problem of a program for which attempts for these purposes fail, if there are any.
+    pub(crate) fn problem_of(failing: &[Purpose]) -> Option<String> {
+        let tasks: Vec<&str> = failing.iter().map(|purpose| purpose.task()).collect();
+        let problem = format!("cannot {}; the log has the reason", tasks.join(", "));
+        (!tasks.is_empty()).then_some(problem)
+    }
+}
+
 /// Counts requests, and knows whether the program does its work. A clone is the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests(Arc<Mutex<State>>);

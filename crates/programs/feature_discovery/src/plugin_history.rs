@@ -8,7 +8,7 @@ use std::time::Duration;
 use daemon::answering_daemons::{
     NodeListing, NodeState, ServedResource, SilenceReason, SilentDaemon,
 };
-use devices::report::{NodeReport, ReportedResource};
+use devices::report::{Message, NodeReport, ReportedResource};
 use devices::{ComputeCapability, PnpId, ResourceName};
 use tokio::time::Instant;
 
@@ -48,14 +48,14 @@ struct Silence {
 }
 
 /// The devices are not reported, for longer than a restart takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outage {
     /// The reason, for programs.
     pub(crate) reason: &'static str,
     /// The reason of an Event about it.
     pub(crate) event: &'static str,
     /// The reason, for administrators.
-    pub(crate) message: String,
+    pub(crate) message: Message,
 }
 
 impl PluginHistory {
@@ -132,7 +132,7 @@ impl PluginHistory {
             let mut served = served.clone();
             // A daemon that does not answer for a moment still serves.
             if self.silent.is_empty() || now >= *since + OUTAGE {
-                served.not_registered = Some("its daemon is not running".to_owned());
+                served.not_registered = Some("its daemon is not running".to_owned().into());
             }
             listing.served.insert(resource.name.clone(), served);
             reports.push(NodeReport {
@@ -147,13 +147,13 @@ impl PluginHistory {
 
     /// Why not everything is known yet that the node may have, for a minute after the first report:
     /// a daemon whose devices are not known, or a driver model without a daemon.
-    pub(crate) fn waits_for(&self, now: Instant) -> Option<String> {
+    pub(crate) fn waits_for(&self, now: Instant) -> Option<Message> {
         let listing = self.listing.as_ref()?;
         self.first.filter(|first| now < *first + OUTAGE)?;
-        let silent = listing.silent.first().map(ToString::to_string);
+        let silent = listing.silent.first().map(SilentDaemon::message);
         silent.or_else(|| {
             let model = listing.free_models.first()?;
-            Some(format!("no plugin for the driver model {model} answers yet"))
+            Some(format!("no plugin for the driver model {model} answers yet").into())
         })
     }
 
@@ -180,7 +180,7 @@ impl PluginHistory {
             NodeState::NotServed | NodeState::Known(_) => Outage {
                 reason: "PluginNotRunning",
                 event: "DirectXPluginNotRunning",
-                message: "no device plugin serves devices on this node".to_owned(),
+                message: "no device plugin serves devices on this node".to_owned().into(),
             },
         })
     }
@@ -207,7 +207,7 @@ impl Outage {
             SilenceReason::Pending(_) => ("DevicesPending", "DirectXDevicesPending"),
             SilenceReason::NotRunning => ("PluginNotRunning", "DirectXPluginNotRunning"),
         };
-        Outage { reason, event, message: daemon.to_string() }
+        Outage { reason, event, message: daemon.message() }
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(seen(&history, end - SECOND), ["a/display: D1 D2", "a/compute: C1"]);
         let listing = history.listing(end - SECOND).unwrap();
         let gone = &listing.served[&"a/compute".parse().unwrap()];
-        assert_eq!(gone.not_registered.as_deref(), Some("its daemon is not running"));
+        assert_eq!(gone.not_registered.as_ref().unwrap().own(), "its daemon is not running");
         assert_eq!(seen(&history, end), ["a/display: D1 D2"]);
         assert_eq!(history.deadline(end), None);
 
@@ -338,7 +338,7 @@ mod tests {
             history.update(known(display(1)), start);
             history.update(state.clone(), start);
             assert_eq!(history.deadline(start), Some(start + OUTAGE));
-            assert_eq!(history.outage(start + OUTAGE - SECOND), None);
+            assert!(history.outage(start + OUTAGE - SECOND).is_none());
             // Another state does not begin another minute.
             history.update(NodeState::NotServed, start + SECOND);
             history.update(state, start + 2 * SECOND);
@@ -346,7 +346,7 @@ mod tests {
             assert_eq!((outage.reason, outage.event), (reason, &*format!("DirectX{reason}")));
             assert_eq!(seen(&history, start + 100 * OUTAGE), ["a/display: D1 D2"]);
             history.update(known(display(2)), start + 100 * OUTAGE);
-            assert_eq!(history.outage(start + 200 * OUTAGE), None);
+            assert!(history.outage(start + 200 * OUTAGE).is_none());
         }
     }
 
@@ -365,23 +365,23 @@ mod tests {
             history.update(both(display(1), compute(2)), start);
             let mut one = display(1);
             one.silent = vec![silent(reason)];
-            let message = one.silent[0].to_string();
+            let message = one.silent[0].message().to_string();
             history.update(known(one.clone()), start + SECOND);
             let now = start + OUTAGE;
             assert_eq!(seen(&history, now), ["a/display: D1 D2", "a/compute: C1"]);
             let served = |now| history.listing(now).unwrap().served[&compute_name].clone();
-            assert_eq!(served(now).not_registered, None, "it may answer again at once");
+            assert!(served(now).not_registered.is_none(), "it may answer again at once");
             assert!(history.outage(now).is_none() && history.partial_outage(now).is_none());
             assert_eq!(history.deadline(now), Some(now + SECOND));
             let now = now + SECOND;
             assert!(served(now).not_registered.is_some());
             assert!(history.outage(now).is_none());
             let outage = history.partial_outage(now).unwrap();
-            assert_eq!((outage.event, outage.message), (event, message));
+            assert_eq!((outage.event, outage.message.to_string()), (event, message));
             assert_eq!(seen(&history, start + RETENTION), ["a/display: D1 D2", "a/compute: C1"]);
             assert_eq!(seen(&history, start + SECOND + RETENTION), ["a/display: D1 D2"]);
             history.update(both(display(1), compute(2)), now);
-            assert_eq!(history.partial_outage(now), None);
+            assert!(history.partial_outage(now).is_none());
         }
     }
 
@@ -391,19 +391,19 @@ mod tests {
         let mut history = PluginHistory::default();
         let first = start + 3 * OUTAGE;
         history.update(NodeState::NotServed, start);
-        assert_eq!(history.waits_for(first), None);
+        assert!(history.waits_for(first).is_none());
         let mut one = display(1);
         one.free_models = vec![DriverModel::Mcdm];
         history.update(known(one.clone()), first);
         let why = "no plugin for the driver model mcdm answers yet";
-        assert_eq!(history.waits_for(first + OUTAGE - SECOND).as_deref(), Some(why));
+        assert_eq!(history.waits_for(first + OUTAGE - SECOND).unwrap().own(), why);
         assert_eq!(history.deadline(first), Some(first + OUTAGE));
-        assert_eq!(history.waits_for(first + OUTAGE), None);
+        assert!(history.waits_for(first + OUTAGE).is_none());
         history.update(both(display(1), compute(2)), first + SECOND);
-        assert_eq!(history.waits_for(first + SECOND), None);
+        assert!(history.waits_for(first + SECOND).is_none());
         // Later, a daemon that ends is one whose devices are kept.
         history.update(known(one), first + OUTAGE);
-        assert_eq!(history.waits_for(first + OUTAGE), None);
+        assert!(history.waits_for(first + OUTAGE).is_none());
     }
 
     #[test]

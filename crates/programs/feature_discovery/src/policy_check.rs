@@ -59,7 +59,7 @@ impl PolicyCheck {
             }
             Err(error) if error.is_of_admission() => true,
             Err(error) => {
-                self.attempt.failed(&error.to_string(), error.retry_after(), now);
+                self.attempt.failed(error.kind(), error.retry_after(), now);
                 false
             }
         }

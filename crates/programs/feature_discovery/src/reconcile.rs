@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use cluster::{ClusterError, Node, NodeCondition, has_applied, has_taint};
-use daemon::logging::RepeatedText;
-use devices::report::Labels;
+use cluster::{ClusterError, FailureKind, Node, has_applied, has_taint};
+use daemon::logging::Repeated;
+use devices::report::{Condition, Labels};
 use strum::VariantArray as _;
 use tokio::time::Instant;
 
@@ -20,22 +20,27 @@ pub const MANAGER: &str = "directx-feature-discovery";
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long the conditions stay before they change again, also while a device flaps.
 const SETTLED: Duration = Duration::from_secs(10);
-/// How often at least the conditions are written although nothing changes, so that those of a
-/// program that no longer runs can be recognized by their age. Also how often a condition is tried
-/// again that the server refuses.
-const HEARTBEAT: Duration = Duration::from_mins(5);
+/// How long the words of other programs in a condition stay. A kubelet may name another socket each
+/// time it refuses a registration, and each write goes to everyone who watches the node.
+const WORDS: Duration = Duration::from_mins(5);
+/// How long the conditions stay at least although nothing changes; then they are written again, so
+/// that those of a program that no longer runs can be recognized by their age. It is long, because
+/// each write goes to everyone who watches the nodes of the cluster.
+const HEARTBEAT: Duration = Duration::from_hours(1);
+/// How long a condition that a policy refuses is left out.
+const REFUSED: Duration = Duration::from_mins(5);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
 const LONGEST: Duration = Duration::from_mins(1);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// A change of the node object.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// Apply the labels.
     Labels(Labels),
     /// Apply the conditions.
-    Conditions(Vec<NodeCondition>),
+    Conditions(Vec<Condition>),
     /// Remove the taint with this key.
     RemoveTaint(String),
 }
@@ -48,10 +53,25 @@ impl Change {
             Change::RemoveTaint(_) => Purpose::Taints,
         }
     }
+
+    /// Whether it changes the same to the same. The words of other programs do not count.
+    fn is_same_as(&self, other: &Change) -> bool {
+        match (self, other) {
+            (Change::Labels(this), Change::Labels(other)) => this == other,
+            (Change::Conditions(this), Change::Conditions(other)) => say_same(this, other),
+            (Change::RemoveTaint(this), Change::RemoveTaint(other)) => this == other,
+            _ => false,
+        }
+    }
+}
+
+fn say_same(these: &[Condition], others: &[Condition]) -> bool {
+    these.len() == others.len()
+        && these.iter().zip(others).all(|(this, other)| this.says_same_as(other))
 }
 
 /// What is to be done about a node object.
-#[derive(PartialEq, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Due {
     /// The changes that are due now.
     pub(crate) changes: Vec<Change>,
@@ -75,7 +95,7 @@ pub(crate) struct Attempt {
     delays: ExponentialBackoff,
     /// Not before this time, since the last one failed.
     next: Option<Instant>,
-    failures: RepeatedText,
+    failures: Repeated<FailureKind>,
     /// Whether a request is on its way.
     pub(crate) is_running: bool,
     /// The last change of the node object, and when it was made.
@@ -96,7 +116,8 @@ pub(crate) fn reconcile(
     let taint = startup_taint.filter(|key| desired.waits_for.is_none() && has_taint(node, key));
     let taint = taint.map(|key| (Change::RemoveTaint(key.to_owned()), now));
     let conditions = conditions(node, desired, attempts, now);
-    let mut due = Due::default();
+    let refused = attempts.only_first_condition.filter(|until| *until > now);
+    let mut due = Due { next: refused, ..Due::default() };
     for (change, wanted_at) in labels.into_iter().chain(conditions).chain(taint) {
         let attempt = attempts.of(change.purpose());
         if attempt.is_failing() && wanted_at <= now {
@@ -129,15 +150,24 @@ fn conditions(
     if wanted.is_empty() {
         return None;
     }
-    let is_written = wanted.iter().all(|condition| has_condition(node, condition));
-    Some((Change::Conditions(wanted), if is_written { attempts.heartbeat } else { now }))
+    let has = |conditions: &[Condition]| conditions.iter().all(|one| has_condition(node, one));
+    let at = match &attempts.of(Purpose::Condition).last {
+        _ if has(&wanted) => attempts.heartbeat,
+        // Only the words of other programs are new.
+        Some((Change::Conditions(last), made_at)) if say_same(last, &wanted) && has(last) => {
+            *made_at + WORDS
+        }
+        _ => now,
+    };
+    Some((Change::Conditions(wanted), at))
 }
 
-/// Whether `node` has the condition already.
-pub(crate) fn has_condition(node: &Node, wanted: &NodeCondition) -> bool {
-    cluster::condition(node, &wanted.type_).is_some_and(|found| {
-        (&found.status, &found.reason, &found.message)
-            == (&wanted.status, &wanted.reason, &wanted.message)
+/// Whether `node` has the condition already, with all its words.
+pub(crate) fn has_condition(node: &Node, wanted: &Condition) -> bool {
+    cluster::condition(node, wanted.kind.name()).is_some_and(|found| {
+        found.status == wanted.status.to_string()
+            && found.reason.as_deref() == Some(wanted.reason)
+            && found.message.as_deref() == Some(&*wanted.message.to_string())
     })
 }
 
@@ -159,6 +189,11 @@ impl Attempts {
         self.by_purpose.get_mut(&purpose).expect("there is one for each purpose")
     }
 
+    /// The node is another object from now on, which has none of the changes.
+    pub(crate) fn forget_changes(&mut self) {
+        self.by_purpose.values_mut().for_each(|attempt| attempt.last = None);
+    }
+
     /// The server has accepted the change.
     pub(crate) fn accepted(&mut self, change: Change, now: Instant) {
         if matches!(change, Change::Conditions(_)) {
@@ -174,7 +209,7 @@ impl Attempts {
             && conditions.len() > 1
             && error.is_of_policy()
         {
-            self.only_first_condition = Some(now + HEARTBEAT);
+            self.only_first_condition = Some(now + REFUSED);
         }
     }
 }
@@ -184,7 +219,7 @@ impl Attempt {
         Attempt {
             delays: growing(FIRST_DELAY),
             next: None,
-            failures: RepeatedText::default(),
+            failures: Repeated::default(),
             is_running: false,
             last: None,
         }
@@ -199,7 +234,7 @@ impl Attempt {
     fn due_change(&self, change: &Change, at: Instant) -> Instant {
         let Some((last, made_at)) = &self.last else { return self.due(at) };
         let pause = match change {
-            change if last == change => REPEAT,
+            change if last.is_same_as(change) => REPEAT,
             Change::Conditions(_) => SETTLED,
             _ => Duration::ZERO,
         };
@@ -214,21 +249,27 @@ impl Attempt {
     /// An attempt succeeded. Returns whether the one before failed.
     pub(crate) fn succeeded(&mut self) -> bool {
         self.delays = growing(FIRST_DELAY);
-        self.failures = RepeatedText::default();
+        self.failures = Repeated::default();
         self.next.take().is_some()
     }
 
-    /// An attempt failed with this error, after which the server asks for a pause. Returns how long
-    /// to wait, if that is to be logged.
+    /// An attempt failed in this way, after which the server asks for a pause. Returns how long to
+    /// wait, if that is to be logged.
     pub(crate) fn failed(
         &mut self,
-        error: &str,
+        kind: FailureKind,
         pause: Option<Duration>,
         now: Instant,
     ) -> Option<Duration> {
         let delay = delay(&mut self.delays, pause);
-        self.next = Some(now + delay);
-        self.failures.is_due(error).then_some(delay)
+        self.failed_until(kind, now + delay).then_some(delay)
+    }
+
+    /// An attempt failed in this way, and the next one is made at `next`. Returns whether that is
+    /// to be logged.
+    pub(crate) fn failed_until(&mut self, kind: FailureKind, next: Instant) -> bool {
+        self.next = Some(next);
+        self.failures.is_due(kind)
     }
 }
 
@@ -248,7 +289,7 @@ pub(crate) fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -
 /// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
 /// the same time.
 fn next_heartbeat() -> Instant {
-    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
+    Instant::now() + HEARTBEAT.mul_f32(1.0 + 0.25 * fastrand::f32())
 }
 
 #[cfg(test)]

@@ -6,18 +6,22 @@
 //! API server never end this program.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cluster::{Client, ClusterError, Event, Node, NodeWatch, WatchEvent, has_taint};
+use cluster::{
+    Client, ClusterError, Event, FailureKind, Node, NodeCondition, NodeWatch, WatchEvent, has_taint,
+};
 use daemon::answering_daemons::NodeState;
-use daemon::cordon_file;
-use devices::report::{DeviceEvent, DeviceResources, device_events};
+use devices::report::{Condition, DeviceEvent, DeviceResources, device_events};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use strum::VariantArray as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::cordon_writer::CordonWriter;
 use crate::desired::{Desired, cordoned_devices};
 use crate::event_queue::EventQueue;
 use crate::known_node::KnownNode;
@@ -34,6 +38,11 @@ mod tests;
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
 /// early. A server that ends also ends the watches of all nodes.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause after the first watch that fails. Each pause between the two is equally likely,
+/// so that the watches of thousands of nodes do not return to a server at once.
+const LONGEST_FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// How long the watch may fail before that is a problem. A server that restarts takes some time.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A watch that ends after less than this ends early.
 const EARLY: Duration = Duration::from_mins(1);
 
@@ -66,6 +75,9 @@ pub(crate) struct Reporter {
     taint_wait: TaintWait,
     license_wait: LicenseWait,
     attempts: Attempts,
+    /// Since when the watch of the node object fails, if it does.
+    watch_fails_since: Option<Instant>,
+    cordons: Option<CordonWriter>,
     /// Whether the cordoned devices are to be handed to the plugin.
     are_cordons_due: bool,
     /// Until it is known whether a policy restricts the account.
@@ -79,6 +91,14 @@ enum Written {
     Event(Event, Result<(), ClusterError>),
     /// The label that no program sets, and that was only tried.
     Tried(Result<(), ClusterError>),
+    /// How many cordoned devices were handed to the plugin, and whether the file is new.
+    Cordons(usize, io::Result<bool>),
+}
+
+/// What the watch of the node object reports.
+enum Watched {
+    Event(WatchEvent<Node>),
+    Failure,
 }
 
 impl Reporter {
@@ -86,6 +106,7 @@ impl Reporter {
     pub(crate) fn new(client: Client, settings: Settings) -> Reporter {
         Reporter {
             policy_check: settings.check_policy.then(PolicyCheck::new),
+            cordons: settings.plugin.as_deref().map(CordonWriter::new),
             client,
             settings,
             requests: Requests::new(),
@@ -98,6 +119,7 @@ impl Reporter {
             taint_wait: TaintWait::default(),
             license_wait: LicenseWait::default(),
             attempts: Attempts::new(),
+            watch_fails_since: None,
             are_cordons_due: false,
             writes: FuturesUnordered::new(),
         }
@@ -122,7 +144,7 @@ impl Reporter {
     async fn follow(
         mut self,
         mut states: watch::Receiver<NodeState>,
-        mut node_events: mpsc::Receiver<WatchEvent<Node>>,
+        mut node_events: mpsc::Receiver<Watched>,
     ) -> Infallible {
         states.mark_changed();
         loop {
@@ -133,7 +155,7 @@ impl Reporter {
                     let state = states.borrow_and_update().clone();
                     self.plugin_changed(state, Instant::now());
                 }
-                Some(event) = node_events.recv() => self.node_changed(event, Instant::now()),
+                Some(watched) = node_events.recv() => self.watched(watched, Instant::now()),
                 Some(written) = self.writes.next() => self.written(written, Instant::now()),
                 () = reached(next) => {}
             }
@@ -160,7 +182,7 @@ impl Reporter {
         let desired = Desired::of(&self.plugin, &node, self.settings.gfd_labels, now);
         self.add_first_events(&node, &desired);
         let taint = self.settings.startup_taint.as_deref();
-        let waiting = taint.filter(|key| has_taint(&node, key)).zip(desired.waits_for.as_deref());
+        let waiting = taint.filter(|key| has_taint(&node, key)).zip(desired.waits_for.as_ref());
         self.taint_wait.follow(waiting, &mut self.events, now);
         let due = reconcile(&node, &desired, taint, &self.attempts, now);
         for change in due.changes {
@@ -168,10 +190,12 @@ impl Reporter {
         }
         let cordons = self.write_cordons(&node, now);
         let event = self.report_next_event(&node, now);
-        self.set_problem(&due.failing);
+        let watch = self.watch_fails_since.map(|since| since + PATIENCE);
+        self.set_problem(&due.failing, now);
         let policy = self.check_policy(now);
         let deadlines = [due.next, event, cordons, self.plugin.deadline(now), self.node.deadline()];
-        let waits = [self.taint_wait.deadline(), self.license_wait.deadline(now), policy];
+        let watch = watch.filter(|at| *at > now);
+        let waits = [self.taint_wait.deadline(), self.license_wait.deadline(now), policy, watch];
         deadlines.into_iter().chain(waits).flatten().min()
     }
 
@@ -194,17 +218,23 @@ impl Reporter {
         }
     }
 
-    fn node_changed(&mut self, event: WatchEvent<Node>, now: Instant) {
-        match event {
-            WatchEvent::Added(node) | WatchEvent::Modified(node) => {
-                self.node.watched(node, now);
+    fn watched(&mut self, watched: Watched, now: Instant) {
+        match watched {
+            Watched::Event(WatchEvent::Added(node) | WatchEvent::Modified(node)) => {
+                self.watch_fails_since = None;
+                if self.node.watched(node, now) {
+                    self.attempts.forget_changes();
+                }
                 self.are_cordons_due = true;
             }
-            WatchEvent::Deleted(_) => {
+            Watched::Event(WatchEvent::Deleted(_)) => {
                 tracing::warn!("the node object was deleted");
                 self.node.deleted();
             }
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
+            Watched::Event(WatchEvent::Bookmark(_) | WatchEvent::Error(_)) => {}
+            Watched::Failure => {
+                self.watch_fails_since.get_or_insert(now);
+            }
         }
     }
 
@@ -222,8 +252,8 @@ impl Reporter {
     fn report_outage(&mut self, now: Instant) {
         let outage = self.plugin.outage(now).or_else(|| self.plugin.partial_outage(now));
         if let Some(outage) = outage.as_ref().filter(|_| !self.is_outage_reported) {
-            tracing::warn!(reason = outage.message, "devices are not known any more");
-            self.events.add_warning(outage.event, "Discover", outage.message.clone());
+            tracing::warn!(reason = %outage.message, "devices are not known any more");
+            self.events.add_warning(outage.event, "Discover", outage.message.to_string());
         }
         if outage.is_none() && self.is_outage_reported {
             tracing::info!("every device plugin reports its devices again");
@@ -288,8 +318,11 @@ impl Reporter {
                 match *result {
                     Ok(node) => {
                         self.succeeded(purpose, "the API server accepts changes of the node");
-                        self.attempts.accepted(change, now);
-                        self.node.answered(node);
+                        if self.node.answered(node) {
+                            self.attempts.accepted(change, now);
+                            // The watch may be behind the answer, or fail.
+                            self.are_cordons_due = true;
+                        }
                     }
                     Err(error) => {
                         self.attempts.refused(&change, &error, now);
@@ -297,6 +330,7 @@ impl Reporter {
                     }
                 }
             }
+            Written::Cordons(count, result) => self.cordons_written(count, result, now),
             Written::Event(event, result) => {
                 self.attempts.of_mut(Purpose::Events).is_running = false;
                 match result {
@@ -323,31 +357,43 @@ impl Reporter {
         failed(self.attempts.of_mut(purpose), &self.requests, purpose, what, error, now);
     }
 
-    /// Hands the devices in the node's annotation to the plugin, or returns when to try it again.
+    /// Starts to hand the devices in the node's annotation to the plugin, or returns when to do that.
     /// What the plugin has got stays as long as the node is not known.
     fn write_cordons(&mut self, node: &Node, now: Instant) -> Option<Instant> {
-        let directory = self.settings.plugin.as_ref().filter(|_| self.are_cordons_due)?;
+        let writer = self.cordons.clone().filter(|_| self.are_cordons_due)?;
         let attempt = self.attempts.of_mut(Purpose::Cordons);
+        if attempt.is_running {
+            return None;
+        }
         let due = attempt.due(now);
         if due > now {
             return Some(due);
         }
+        attempt.is_running = true;
+        self.are_cordons_due = false;
         let devices = cordoned_devices(node);
-        let file = cordon_file::path_in(directory);
-        match cordon_file::write(&file, &devices) {
+        self.writes.push(Box::pin(async move {
+            let count = devices.len();
+            Written::Cordons(count, writer.write(devices).await)
+        }));
+        None
+    }
+
+    fn cordons_written(&mut self, devices: usize, result: io::Result<bool>, now: Instant) {
+        let attempt = self.attempts.of_mut(Purpose::Cordons);
+        attempt.is_running = false;
+        match result {
             Ok(is_new) => {
-                self.are_cordons_due = false;
                 if is_new {
-                    let devices = devices.len();
                     tracing::info!(devices, "cordoned devices handed to the plugin");
                 }
                 if is_new || attempt.is_failing() {
                     self.succeeded(Purpose::Cordons, "the plugin gets cordoned devices");
                 }
-                None
             }
             Err(error) => {
-                let error = error.to_string();
+                self.are_cordons_due = true;
+                let kind = FailureKind::Local(error.kind());
                 let what = "cannot hand cordoned devices to the plugin";
                 if !attempt.is_failing() {
                     let text = format!(
@@ -357,26 +403,26 @@ impl Reporter {
                     self.events.add_warning("DirectXCordonNotApplied", "Cordon", text);
                 }
                 self.requests.failed(Purpose::Cordons);
-                if let Some(delay) = attempt.failed(&error, None, now) {
+                if let Some(delay) = attempt.failed(kind, None, now) {
                     let retry_in_s = delay.as_secs_f32();
-                    tracing::warn!(file = %file.display(), error, retry_in_s, "{what}");
+                    let directory = self.settings.plugin.as_deref().map(Path::display);
+                    let directory = directory.map(tracing::field::display);
+                    tracing::warn!(directory, %error, retry_in_s, "{what}");
                 }
-                Some(attempt.due(now))
             }
         }
     }
 
-    /// Says whether the program does its work.
-    fn set_problem(&self, failing: &[Purpose]) {
-        let others = [Purpose::Events, Purpose::Cordons];
-        let is_failing = |purpose: &&Purpose| self.attempts.of(**purpose).is_failing();
-        let names: Vec<&str> = failing
-            .iter()
-            .chain(others.iter().filter(is_failing))
-            .map(|purpose| (*purpose).into())
-            .collect();
-        let problem = format!("cannot write {}; the log has the reason", names.join(", "));
-        self.requests.set_problem((!names.is_empty()).then_some(problem));
+    /// Says whether the program does its work. `failing` are the purposes whose change of the node
+    /// is necessary and has failed.
+    fn set_problem(&self, failing: &[Purpose], now: Instant) {
+        let fails = |purpose: &Purpose| match purpose {
+            Purpose::Labels | Purpose::Condition | Purpose::Taints => failing.contains(purpose),
+            Purpose::Events | Purpose::Cordons => self.attempts.of(*purpose).is_failing(),
+            Purpose::Watch => self.watch_fails_since.is_some_and(|since| now >= since + PATIENCE),
+        };
+        let failing: Vec<Purpose> = Purpose::VARIANTS.iter().copied().filter(fails).collect();
+        self.requests.set_problem(Purpose::problem_of(&failing));
     }
 }
 
@@ -384,33 +430,38 @@ impl Reporter {
 async fn follow_node(
     client: Client,
     requests: Requests,
-    events: mpsc::Sender<WatchEvent<Node>>,
+    watched: mpsc::Sender<Watched>,
 ) -> Infallible {
     let mut attempt = Attempt::new();
     let mut watch = NodeWatch::default();
     let mut pauses = growing(PAUSE);
     let mut began = Instant::now();
     loop {
-        let error = match watch.next(&client).await {
+        let end = match watch.next(&client).await {
             Ok(Some(event)) => {
                 if matches!(event, WatchEvent::Added(_) | WatchEvent::Modified(_)) {
                     let what = "following the node object";
                     succeeded(&mut attempt, &requests, Purpose::Watch, what);
                 }
                 // The receiver is dropped together with this future.
-                let _ = events.send(event).await;
+                let _ = watched.send(Watched::Event(event)).await;
                 continue;
             }
-            Ok(None) => None,
-            Err(error) => Some(error),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
         };
         if began.elapsed() >= EARLY {
             pauses = growing(PAUSE);
         }
-        let pause = delay(&mut pauses, error.as_ref().and_then(ClusterError::retry_after));
-        if let Some(error) = error {
-            let what = "cannot follow the node object";
-            failed(&mut attempt, &requests, Purpose::Watch, what, &error, Instant::now());
+        let mut pause = delay(&mut pauses, end.as_ref().err().and_then(ClusterError::retry_after));
+        if let Err(error) = end {
+            let spread = LONGEST_FIRST_PAUSE - PAUSE;
+            pause = pause.max(PAUSE + spread.mul_f32(fastrand::f32()));
+            requests.failed(Purpose::Watch);
+            if attempt.failed_until(error.kind(), Instant::now() + pause) {
+                log_failure("cannot follow the node object", &error, pause);
+            }
+            let _ = watched.send(Watched::Failure).await;
         }
         sleep(pause).await;
         began = Instant::now();
@@ -435,11 +486,15 @@ fn failed(
     now: Instant,
 ) {
     requests.failed(purpose);
-    let text = command_line::error_chain(error);
-    if let Some(delay) = attempt.failed(&text, error.retry_after(), now) {
-        let retry_in_s = delay.as_secs_f32();
-        tracing::warn!(error = text, hint = error.hint(), retry_in_s, "{what}");
+    if let Some(delay) = attempt.failed(error.kind(), error.retry_after(), now) {
+        log_failure(what, error, delay);
     }
+}
+
+fn log_failure(what: &str, error: &ClusterError, delay: Duration) {
+    let retry_in_s = delay.as_secs_f32();
+    let text = command_line::error_chain(error);
+    tracing::warn!(error = text, hint = error.hint(), retry_in_s, "{what}");
 }
 
 /// Makes a change of `node`, and returns the node after it.
@@ -451,13 +506,13 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
             Ok(changed)
         }
         Change::Conditions(conditions) => {
-            let changed = client.apply_conditions(node, conditions).await?;
-            for condition in conditions {
-                let kind = &condition.type_;
-                let status = &condition.status;
-                let reason = condition.reason.as_deref();
+            let written: Vec<NodeCondition> = conditions.iter().map(node_condition).collect();
+            let changed = client.apply_conditions(node, &written).await?;
+            for Condition { kind, status, reason, .. } in conditions {
+                let kind = kind.name();
+                let status = status.to_string();
                 let before = cluster::condition(node, kind);
-                if before.is_none_or(|before| before.status != condition.status) {
+                if before.is_none_or(|before| before.status != status) {
                     tracing::info!(condition = kind, status, reason, "condition set");
                 }
             }
@@ -468,6 +523,16 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
             tracing::info!("startup taint removed");
             Ok(changed)
         }
+    }
+}
+
+fn node_condition(condition: &Condition) -> NodeCondition {
+    NodeCondition {
+        type_: condition.kind.name().to_owned(),
+        status: condition.status.to_string(),
+        reason: Some(condition.reason.to_owned()),
+        message: Some(condition.message.to_string()),
+        ..NodeCondition::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use devices::report::Message;
 use tokio::time::Instant;
 
 use crate::event_queue::EventQueue;
@@ -15,17 +16,18 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct TaintWait(Option<Wait>);
 
 struct Wait {
-    note: String,
+    /// The key of the taint, and what this program says about the reason.
+    what: (String, String),
     since: Instant,
     is_reported: bool,
 }
 
 impl TaintWait {
-    /// The taint with this key stays until what the text says has happened. `None`: there is no
+    /// The taint with this key stays until what the message says has happened. `None`: there is no
     /// taint, or it is about to be removed.
     pub(crate) fn follow(
         &mut self,
-        waiting: Option<(&str, &str)>,
+        waiting: Option<(&str, &Message)>,
         events: &mut EventQueue,
         now: Instant,
     ) {
@@ -33,17 +35,18 @@ impl TaintWait {
             self.0 = None;
             return;
         };
-        let note = format!("the startup taint {key} stays: {why}");
+        let what = (key.to_owned(), why.own().to_owned());
         let wait = match &mut self.0 {
-            Some(wait) if wait.note == note => wait,
+            Some(wait) if wait.what == what => wait,
             other => {
-                tracing::info!(taint = key, reason = why, "the startup taint stays");
-                other.insert(Wait { note, since: now, is_reported: false })
+                tracing::info!(taint = key, reason = %why, "the startup taint stays");
+                other.insert(Wait { what, since: now, is_reported: false })
             }
         };
         if !wait.is_reported && now >= wait.since + PATIENCE {
             wait.is_reported = true;
-            events.add_warning("DirectXDevicesNotReady", "Discover", wait.note.clone());
+            let note = format!("the startup taint {key} stays: {why}");
+            events.add_warning("DirectXDevicesNotReady", "Discover", note);
         }
     }
 

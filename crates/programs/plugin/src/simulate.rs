@@ -25,7 +25,7 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use devices::report::{NodeReport, Progress, devices_healthy, devices_ready};
+use devices::report::{Message, NodeReport, Progress, devices_healthy, devices_ready};
 use devices::{
     Catalog, Device, DeviceSet, Health, ListedDevice, NotAdvertised, NotAdvertisedReason,
     PnpDevice, ResourceName,
@@ -299,7 +299,9 @@ async fn admit(
 /// How far a resource is on its way to pods, with a node object that says what the kubelet has.
 fn progress(advertised: &[ResourceView], resource: &ResourceName) -> Progress {
     match advertised.iter().find(|view| view.name == resource.as_str()) {
-        None => Progress::NotRegistered("the simulated kubelet has no list of it".to_owned()),
+        None => Progress::NotRegistered(Message::from(
+            "the simulated kubelet has no list of it".to_owned(),
+        )),
         Some(view) if view.allocatable > 0 => Progress::Allocatable,
         Some(_) => Progress::NotAllocatable,
     }

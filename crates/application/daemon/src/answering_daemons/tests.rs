@@ -61,7 +61,7 @@ fn the_resources_of_two_daemons_are_those_of_the_node() {
     let served: Vec<(&str, u64, Option<&str>)> = listing
         .served
         .iter()
-        .map(|(name, served)| (name.as_str(), served.instance, served.not_registered.as_deref()))
+        .map(|(name, served)| (name.as_str(), served.instance, served.why_not()))
         .collect();
     let waits = Some("waiting for the kubelet");
     assert_eq!(served, [("a/compute", 2, waits), ("a/display", 1, None), ("a/npu", 2, None)]);

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::host::background_query::BackgroundQuery;
-use crate::logging::RepeatedText;
+use crate::logging::Repeated;
 
 pub(crate) use crate::host::background_query::Activity;
 
@@ -162,7 +162,7 @@ struct Host {
     activity: Activity,
     notify: watch::Sender<()>,
     /// The failures to watch the source; `None` once it reports changes.
-    watch_failures: Option<RepeatedText>,
+    watch_failures: Option<Repeated<String>>,
 }
 
 impl Host {
@@ -174,7 +174,7 @@ impl Host {
         let mut source = open()?;
         let steps = activity.clone();
         source.report_steps(Box::new(move |step| steps.set(step.to_string())));
-        Ok(Host { source, activity, notify, watch_failures: Some(RepeatedText::default()) })
+        Ok(Host { source, activity, notify, watch_failures: Some(Repeated::default()) })
     }
 
     fn read(mut self, cause: Cause) -> (Host, Read) {
@@ -201,7 +201,7 @@ impl Host {
             Ok(()) => self.watch_failures = None,
             Err(error) => {
                 let error = error_chain(error.as_ref());
-                if logged.is_due(&error) {
+                if logged.is_due(error.clone()) {
                     tracing::warn!(
                         error,
                         "cannot watch the host for changes; reading it every minute"

@@ -11,7 +11,7 @@ use win32::container_processes::{ContainerName, ContainerProcess, ContainerProce
 
 use crate::host::background_query::BackgroundQuery;
 use crate::host::latest_answer::{Ask, LatestAnswer};
-use crate::logging::RepeatedText;
+use crate::logging::Repeated;
 
 /// How old an answer may get.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -61,12 +61,12 @@ impl ContainerProcesses {
 
 /// Asks with `read`, and logs its failures.
 fn asking(mut read: Read) -> Ask<BTreeSet<ContainerName>, Arc<[ContainerProcess]>> {
-    let mut logged = RepeatedText::default();
+    let mut logged = Repeated::default();
     Box::new(move |containers| match read(&containers) {
         Ok(processes) => (Some(processes.into()), 0),
         Err(error) => {
             let error = command_line::error_chain(&error);
-            if logged.is_due(&error) {
+            if logged.is_due(error.clone()) {
                 let hint = "run the plugin as SYSTEM in a HostProcess container";
                 tracing::warn!(error, hint, "cannot read processes of containers");
             }

@@ -36,13 +36,20 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
             "adapter not advertised"
         );
     }
-    for rule in after.unmatched_rules.iter().filter(|rule| !before.unmatched_rules.contains(rule)) {
-        tracing::warn!(resource = %rule.name, "resource rule matches no device");
+    if let Some((rule, more)) = first_new(&before.unmatched_rules, &after.unmatched_rules) {
+        tracing::warn!(resource = %rule.name, more, "resource rule matches no device");
     }
-    let known = &before.unmatched_cordons;
-    for cordon in after.unmatched_cordons.iter().filter(|cordon| !known.contains(cordon)) {
-        tracing::warn!(reason = %cordon, "a cordoned device does not exist");
+    if let Some((cordon, more)) = first_new(&before.unmatched_cordons, &after.unmatched_cordons) {
+        tracing::warn!(reason = %cordon, more, "a cordoned device does not exist");
     }
+}
+
+/// The first value that is new, and how many more there are. A configuration and an annotation may
+/// contain thousands, and each change of them is one line.
+fn first_new<'a, T: PartialEq>(before: &[T], after: &'a [T]) -> Option<(&'a T, Option<usize>)> {
+    let mut new = after.iter().filter(|value| !before.contains(value));
+    let first = new.next()?;
+    Some((first, Some(new.count()).filter(|more| *more > 0)))
 }
 
 /// Logs a license that is known now and was another one before. A virtual machine gets its license
@@ -116,19 +123,25 @@ pub(crate) fn log_devices_without_adapter(before: &[PnpDevice], after: &[PnpDevi
     }
 }
 
-/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions. Its users
-/// repeat what failed after delays that they choose, so it counts and needs no clock.
-#[derive(Default)]
-pub struct RepeatedText {
-    text: String,
+/// What failed, which is logged again only after 1, 2, 4, 8 and so on repetitions. Its users
+/// repeat what failed after delays that they choose, so it counts and needs no clock. Where a text
+/// may contain the words of another program, `K` is the kind of the failure.
+pub struct Repeated<K> {
+    last: Option<K>,
     count: u32,
 }
 
-impl RepeatedText {
-    /// Whether to log `text` this time.
-    pub fn is_due(&mut self, text: &str) -> bool {
-        if self.text != text {
-            *self = RepeatedText { text: text.to_owned(), count: 0 };
+impl<K> Default for Repeated<K> {
+    fn default() -> Repeated<K> {
+        Repeated { last: None, count: 0 }
+    }
+}
+
+impl<K: PartialEq> Repeated<K> {
+    /// Whether to log a failure of this kind this time.
+    pub fn is_due(&mut self, kind: K) -> bool {
+        if self.last.as_ref() != Some(&kind) {
+            *self = Repeated { last: Some(kind), count: 0 };
         }
         self.count = self.count.saturating_add(1);
         self.count.is_power_of_two()
@@ -187,8 +200,17 @@ mod tests {
     use crate::logging::test_log::Log;
 
     #[test]
+    fn thousands_of_new_values_are_one_line() {
+        let known = [1, 2];
+        let many: Vec<u32> = (1..=9000).collect();
+        assert_eq!(first_new(&known, &many), Some((&3, Some(8997))));
+        assert_eq!(first_new(&known, &[1, 4]), Some((&4, None)));
+        assert_eq!(first_new(&known, &known), None);
+    }
+
+    #[test]
     fn a_repeated_text_is_logged_more_and_more_rarely() {
-        let mut repeated = RepeatedText::default();
+        let mut repeated = Repeated::default();
         let logged: Vec<u32> = (1..=20).filter(|_| repeated.is_due("a")).collect();
         assert_eq!(logged, [1, 2, 4, 8, 16]);
         assert!(repeated.is_due("b") && repeated.is_due("a"));

@@ -57,7 +57,7 @@ fn silent(daemon: &SilentDaemon) -> Finding {
              DIRECTX_OTHER_DRIVER_MODELS",
         ),
     };
-    id.warning(daemon.to_string(), hint)
+    id.warning(daemon.message().to_string(), hint)
 }
 
 /// A device that pods do not get, for the plugin's reason. If it has no adapter, the plugin counts

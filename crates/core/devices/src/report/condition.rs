@@ -1,5 +1,6 @@
 //! The conditions of a node: whether its devices are healthy, and whether pods can use them.
 
+use super::message::Message;
 use super::node_report::{NodeReport, ReportedDevice, UnhealthyKind};
 use crate::ResourceName;
 
@@ -7,7 +8,7 @@ use crate::ResourceName;
 const NAMED: usize = 8;
 
 /// A condition of a node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Condition {
     /// What it says.
     pub kind: ConditionKind,
@@ -16,7 +17,7 @@ pub struct Condition {
     /// The reason, for programs.
     pub reason: &'static str,
     /// The reason, for administrators.
-    pub message: String,
+    pub message: Message,
 }
 
 /// The conditions of a node. As text, their types.
@@ -44,10 +45,10 @@ pub enum ConditionStatus {
 }
 
 /// How far a resource is on its way to pods.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Progress {
     /// The kubelet has not received its devices, for this reason.
-    NotRegistered(String),
+    NotRegistered(Message),
     /// The node object does not report devices of it that can be allocated.
     NotAllocatable,
     /// The node object reports them.
@@ -63,26 +64,33 @@ impl ConditionKind {
 
     /// The condition that this is not known.
     #[must_use]
-    pub fn unknown(self, reason: &'static str, message: String) -> Condition {
+    pub fn unknown(self, reason: &'static str, message: Message) -> Condition {
         Condition { kind: self, status: ConditionStatus::Unknown, reason, message }
     }
 
-    fn is(self, reason: &'static str, message: String) -> Condition {
+    fn is(self, reason: &'static str, message: Message) -> Condition {
         Condition { kind: self, status: ConditionStatus::True, reason, message }
     }
 
     /// The condition that this is not so.
     #[must_use]
-    pub fn is_not(self, reason: &'static str, message: String) -> Condition {
+    pub fn is_not(self, reason: &'static str, message: Message) -> Condition {
         Condition { kind: self, status: ConditionStatus::False, reason, message }
     }
 }
 
 impl Condition {
+    /// Whether the other condition says the same. The words of other programs do not count.
+    #[must_use]
+    pub fn says_same_as(&self, other: &Condition) -> bool {
+        (self.kind, self.status, self.reason, self.message.own())
+            == (other.kind, other.status, other.reason, other.message.own())
+    }
+
     /// The condition of this node, which says so if its devices are made up.
     fn of(mut self, report: &NodeReport) -> Condition {
         if report.host.demonstration {
-            self.message.insert_str(0, "demonstration: ");
+            self.message = self.message.after("demonstration: ");
         }
         self
     }
@@ -98,20 +106,20 @@ fn health(report: &NodeReport) -> Condition {
     let healthy = ConditionKind::Healthy;
     let count = report.devices().count();
     if count == 0 {
-        return healthy.unknown("NoDevices", "no device is advertised".to_owned());
+        return healthy.unknown("NoDevices", "no device is advertised".to_owned().into());
     }
-    let unhealthy: Vec<String> = report.devices().filter_map(reason_of).collect();
+    let unhealthy: Vec<Message> = report.devices().filter_map(reason_of).collect();
     if unhealthy.is_empty() {
-        return healthy.is("AllHealthy", format!("{count} of {count} devices are healthy"));
+        return healthy.is("AllHealthy", format!("{count} of {count} devices are healthy").into());
     }
     let named = first(&unhealthy);
     if report.devices().all(|device| device.is_healthy() || device.is_cordoned()) {
         let cordoned = unhealthy.len();
         let message = format!("{cordoned} of {count} devices are out of service: {named}");
-        return healthy.is("CordonedDevices", message);
+        return healthy.is("CordonedDevices", message.into());
     }
     let message = format!("{} of {count} devices are unhealthy: {named}", unhealthy.len());
-    healthy.is_not("UnhealthyDevices", message)
+    healthy.is_not("UnhealthyDevices", message.into())
 }
 
 /// The condition [`ConditionKind::Ready`] of a node: at least one resource has a healthy device,
@@ -126,21 +134,23 @@ pub fn devices_ready(
 
 fn readiness(report: &NodeReport, progress: impl Fn(&ResourceName) -> Progress) -> Condition {
     let ready = ConditionKind::Ready;
-    let mut usable = Vec::new();
-    let mut missing = Vec::new();
+    let mut usable: Vec<Message> = Vec::new();
+    let mut missing: Vec<Message> = Vec::new();
     let mut is_registered = true;
     for resource in &report.resources {
         if !resource.devices.iter().any(ReportedDevice::is_healthy) {
             continue;
         }
         let name = &resource.name;
-        usable.push(name.to_string());
+        usable.push(name.to_string().into());
         match progress(name) {
             Progress::Allocatable => {}
-            Progress::NotAllocatable => missing.push(format!("{name} is not allocatable yet")),
+            Progress::NotAllocatable => {
+                missing.push(format!("{name} is not allocatable yet").into());
+            }
             Progress::NotRegistered(why) => {
                 is_registered = false;
-                missing.push(format!("{name} is not registered with the kubelet: {why}"));
+                missing.push(why.after(&format!("{name} is not registered with the kubelet: ")));
             }
         }
     }
@@ -149,18 +159,18 @@ fn readiness(report: &NodeReport, progress: impl Fn(&ResourceName) -> Progress) 
             0 => "no device is advertised",
             _ => "no advertised device is healthy",
         };
-        return ready.is_not("NoHealthyDevices", message.to_owned());
+        return ready.is_not("NoHealthyDevices", message.to_owned().into());
     }
     if missing.is_empty() {
-        return ready.is("DevicesReady", format!("pods can use {}", first(&usable)));
+        return ready.is("DevicesReady", format!("pods can use {}", first(&usable)).into());
     }
     let reason = if is_registered { "NotAllocatable" } else { "NotRegistered" };
     ready.is_not(reason, first(&missing))
 }
 
-fn reason_of(device: &ReportedDevice) -> Option<String> {
+fn reason_of(device: &ReportedDevice) -> Option<Message> {
     let reason = &device.unhealthy.as_ref()?.text;
-    Some(format!("{} ({}): {reason}", device.id, device.description))
+    Some(format!("{} ({}): {reason}", device.id, device.description).into())
 }
 
 impl ReportedDevice {
@@ -170,10 +180,11 @@ impl ReportedDevice {
 }
 
 /// The first of these texts, and how many more there are.
-fn first(texts: &[String]) -> String {
-    let named = texts[..texts.len().min(NAMED)].join("; ");
-    match texts.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named}; and {more} more"),
+fn first(messages: &[Message]) -> Message {
+    let mut named = messages[..messages.len().min(NAMED)].to_vec();
+    match messages.len().saturating_sub(NAMED) {
+        0 => {}
+        more => named.push(format!("and {more} more").into()),
     }
+    Message::joined(&named)
 }

@@ -215,7 +215,7 @@ fn no_device_is_healthy_while_the_cordons_are_not_known() {
     // Nobody took the devices out of service on purpose.
     let condition = devices_healthy(&unknown);
     assert_eq!(condition.status, ConditionStatus::False);
-    assert!(condition.message.contains(&reason.text), "{condition:?}");
+    assert!(condition.message.own().contains(&reason.text), "{condition:?}");
     let events = device_events(&known, &unknown);
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0].reason, EventReason::Unhealthy);

@@ -230,7 +230,7 @@ fn a_device_that_waits_for_the_launcher_is_reported_with_its_own_kind() {
     let unhealthy = report.resources[0].devices[0].unhealthy.as_ref().unwrap();
     assert_eq!(unhealthy.kind, UnhealthyKind::NoLauncher);
     let healthy = devices_healthy(&report);
-    assert!(healthy.message.contains("waits for directx-visible"), "{healthy:?}");
+    assert!(healthy.message.own().contains("waits for directx-visible"), "{healthy:?}");
     let ready = devices_ready(&report, |_| unreachable!("it has no healthy device"));
     assert_eq!(ready.reason, "NoHealthyDevices");
 }

@@ -109,7 +109,7 @@ fn two_daemons_report_what_one_would() {
     let counts = |report: &NodeReport| {
         let mut counts = labels(report, true);
         let healthy = devices_healthy(report);
-        counts.insert("healthy".to_owned(), healthy.message);
+        counts.insert("healthy".to_owned(), healthy.message.to_string());
         counts
     };
     for order in [[0, 1], [1, 0]] {

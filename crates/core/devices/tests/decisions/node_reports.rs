@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
 use devices::report::{
-    ConditionStatus, EventReason, FEATURE_DISCOVERY_LABELS, LABELS, Label, Labels, NodeReport,
-    Progress, UnhealthyKind, device_events, devices_healthy, devices_ready, labels,
+    ConditionStatus, EventReason, FEATURE_DISCOVERY_LABELS, LABELS, Label, Labels, Message,
+    NodeReport, Progress, UnhealthyKind, device_events, devices_healthy, devices_ready, labels,
 };
 use devices::{
     Attribute, Catalog, Cordon, CordonSource, Cordons, DeviceKind, DeviceMatch, DeviceName,
@@ -177,7 +177,7 @@ fn the_condition_names_unhealthy_devices() {
     let expected = format!(
         "1 of 2 devices are unhealthy: {id} (NVIDIA Tesla T4): Windows reports problem code 43"
     );
-    assert_eq!(unhealthy.message, expected);
+    assert_eq!(unhealthy.message.to_string(), expected);
     let none = devices_healthy(&report(&recorded("generated/no-adapters.yaml")));
     assert_eq!((none.status, none.reason), (ConditionStatus::Unknown, "NoDevices"));
 }
@@ -190,18 +190,21 @@ fn devices_that_are_only_out_of_service_on_purpose_are_no_fault() {
     let cordoned = devices_healthy(&report(&snapshot));
     assert_eq!((cordoned.status, cordoned.reason), (ConditionStatus::True, "CordonedDevices"));
     let start = format!("1 of 2 devices are out of service: {id} (NVIDIA Tesla T4): ");
-    assert!(cordoned.message.starts_with(&start), "{}", cordoned.message);
+    assert!(cordoned.message.own().starts_with(&start), "{}", cordoned.message);
     snapshot.adapters[1].pnp.as_mut().unwrap().problem_code = 43;
     let unhealthy = devices_healthy(&report(&snapshot));
     assert_eq!((unhealthy.status, unhealthy.reason), (ConditionStatus::False, "UnhealthyDevices"));
-    assert!(unhealthy.message.starts_with("2 of 2 devices are unhealthy: "), "both are named");
+    assert!(
+        unhealthy.message.own().starts_with("2 of 2 devices are unhealthy: "),
+        "both are named"
+    );
 }
 
 #[test]
 fn devices_are_ready_once_pods_can_use_each_resource_with_a_healthy_one() {
     let mut snapshot = recorded("aws-t4-two.yaml");
     snapshot.adapters[1].attributes = vec![Attribute::D3d12CoreCompute].into();
-    let missing = |why: &str| Progress::NotRegistered(why.to_owned());
+    let missing = |why: &str| Progress::NotRegistered(Message::from(why.to_owned()));
     let cases = [
         (
             [Progress::Allocatable, Progress::Allocatable],
@@ -226,7 +229,7 @@ fn devices_are_ready_once_pods_can_use_each_resource_with_a_healthy_one() {
             if is_display { display.clone() } else { compute.clone() }
         });
         assert_eq!((condition.status, condition.reason), expected);
-        assert_eq!(condition.message, message);
+        assert_eq!(condition.message.to_string(), message);
     }
     // Nobody waits for a resource without a healthy device.
     snapshot.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
@@ -236,18 +239,15 @@ fn devices_are_ready_once_pods_can_use_each_resource_with_a_healthy_one() {
             _ => Progress::Allocatable,
         })
     };
-    assert_eq!(waits(&snapshot).message, "pods can use directx.microsoft.com/compute");
+    assert_eq!(waits(&snapshot).message.own(), "pods can use directx.microsoft.com/compute");
     for adapter in &mut snapshot.adapters {
         adapter.pnp.as_mut().unwrap().problem_code = 43;
     }
     let none = waits(&snapshot);
     assert_eq!((none.status, none.reason), (ConditionStatus::False, "NoHealthyDevices"));
-    assert_eq!(none.message, "no advertised device is healthy");
+    assert_eq!(none.message.own(), "no advertised device is healthy");
     let none = waits(&recorded("generated/no-adapters.yaml"));
-    assert_eq!(
-        (none.reason, none.message.as_str()),
-        ("NoHealthyDevices", "no device is advertised")
-    );
+    assert_eq!((none.reason, none.message.own()), ("NoHealthyDevices", "no device is advertised"));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn the_message_of_many_devices_is_limited() {
             adapter
         })
         .collect();
-    let message = devices_healthy(&report(&snapshot)).message;
+    let message = devices_healthy(&report(&snapshot)).message.to_string();
     assert!(message.starts_with("100 of 100 devices are unhealthy: "), "{message}");
     assert!(message.ends_with("; and 92 more") && message.len() < 2000, "{message}");
 }
@@ -435,7 +435,7 @@ fn a_report_of_a_newer_plugin_is_read_without_what_is_new() {
     let read: NodeReport = serde_json::from_value(json).unwrap();
     let unhealthy = read.resources[0].devices[0].unhealthy.as_ref().unwrap();
     assert_eq!(unhealthy.kind, UnhealthyKind::Unknown);
-    assert_eq!(devices_healthy(&read), devices_healthy(&report));
+    assert!(devices_healthy(&read).says_same_as(&devices_healthy(&report)));
     assert_eq!(labels(&read, true), labels(&report, true));
 }
 
@@ -517,7 +517,26 @@ proptest! {
         let read = [&before, &after].map(read_back);
         prop_assert_eq!(&read[1], &after);
         prop_assert_eq!(labels(&read[1], with_nvidia), labels(&after, with_nvidia));
-        prop_assert_eq!(devices_healthy(&read[1]), devices_healthy(&after));
+        prop_assert!(devices_healthy(&read[1]).says_same_as(&devices_healthy(&after)));
         prop_assert_eq!(device_events(&read[0], &read[1]), device_events(&before, &after));
     }
+}
+
+#[test]
+fn the_words_of_another_program_are_shown_and_not_compared() {
+    let snapshot = recorded("aws-t4-two.yaml");
+    let refused = |own: &str, words: &str| {
+        devices_ready(&report(&snapshot), |_| {
+            Progress::NotRegistered(Message::quoting(own.to_owned(), words))
+        })
+    };
+    let first = refused("refused", "dial unix wddm-1.sock");
+    let second = refused("refused", "dial unix wddm-2.sock");
+    assert!(first.says_same_as(&second));
+    assert_eq!(
+        second.message.to_string(),
+        "directx.microsoft.com/display is not registered with the kubelet: refused: dial unix \
+         wddm-2.sock"
+    );
+    assert!(!first.says_same_as(&refused("waiting for the kubelet", "dial unix wddm-1.sock")));
 }

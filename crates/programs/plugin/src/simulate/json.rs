@@ -190,7 +190,7 @@ impl<'a> Condition<'a> {
             kind: condition.kind.name(),
             status: condition.status.to_string(),
             reason: condition.reason,
-            message: condition.message.as_str().into(),
+            message: condition.message.own().into(),
         }
     }
 }

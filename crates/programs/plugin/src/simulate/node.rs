@@ -86,7 +86,7 @@ impl<'a> Node<'a> {
             others.chain(devices).collect()
         };
         let conditions = report.conditions.iter().map(|condition| Condition {
-            message: printable(&condition.message),
+            message: printable(condition.message.own()),
             ..Condition::of(condition)
         });
         Node {

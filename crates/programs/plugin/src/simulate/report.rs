@@ -129,7 +129,7 @@ impl Report {
         for Condition { kind, status, reason, message } in &self.conditions {
             let state = format!("{}={status}", kind.name());
             // The longest one is `DirectXDevicesHealthy=Unknown`.
-            lines.push(format!("  {state:<29}  {reason}: {}", printable(message)));
+            lines.push(format!("  {state:<29}  {reason}: {}", printable(message.own())));
         }
         lines
     }
