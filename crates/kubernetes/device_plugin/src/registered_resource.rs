@@ -33,7 +33,7 @@ use crate::node::{Node, SocketFile};
 use crate::readiness::ResourceReadiness;
 use crate::registration::{RegisterError, register};
 use crate::resource::Resource;
-use crate::retry::{LogLimiter, REFUSED_DELAY, delays};
+use crate::retry::{FailureKind, LogLimiter, REFUSED_DELAY, delays};
 use crate::server;
 use crate::service::{KubeletStream, Service};
 use crate::status::Phase;
@@ -210,7 +210,7 @@ impl<T: Transport> RegisteredResource<T> {
         self.node.bind(path.clone()).map_err(|error| {
             let directory = self.node.directory.display();
             let text = format!("cannot create a plugin socket in `{directory}`: {error}");
-            if self.log_limiter.should_log(&text, Instant::now()) {
+            if self.log_limiter.should_log(FailureKind::Bind(error.kind()), Instant::now()) {
                 let hint = (error.kind() == ErrorKind::NotFound).then_some(MISSING_DIRECTORY);
                 let resource = self.resource.name();
                 let socket = path.display();
@@ -346,7 +346,7 @@ impl<T: Transport> RegisteredResource<T> {
     fn registration_failed(&mut self, error: &RegisterError) {
         let now = Instant::now();
         let text = error_chain(error);
-        if self.log_limiter.should_log(&text, now) {
+        if self.log_limiter.should_log(error.kind(), now) {
             let path = self.node.directory.join(KUBELET_SOCKET);
             tracing::warn!(
                 resource = self.resource.name(),

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tonic::Status;
 
 use crate::connection;
-use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
+use crate::retry::{FailureKind, REFUSED_DELAY, UNREACHABLE_DELAY};
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
@@ -47,6 +47,16 @@ impl RegisterError {
         match self {
             RegisterError::Connect(_) | RegisterError::Lost(_) => UNREACHABLE_DELAY,
             RegisterError::Timeout | RegisterError::Refused(_) => REFUSED_DELAY,
+        }
+    }
+
+    /// The kind of the failure.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self {
+            RegisterError::Connect(error) => FailureKind::Connect(error.kind()),
+            RegisterError::Lost(_) => FailureKind::Lost,
+            RegisterError::Timeout => FailureKind::Timeout,
+            RegisterError::Refused(status) => FailureKind::Refused(status.code(), self.hint()),
         }
     }
 

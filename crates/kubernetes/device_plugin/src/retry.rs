@@ -1,10 +1,12 @@
 //! The delays between attempts, and which failures to log.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::Instant;
+use tonic::Code;
 
 /// The delay after the first failure. Each further failure doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -26,21 +28,41 @@ pub(crate) fn delays() -> ExponentialBackoff {
     delays.with_max_delay(REFUSED_DELAY).without_max_times().build()
 }
 
-/// Limits repeated log lines: of equal failures, it lets the first one through, and another one
-/// after each [`LOG_INTERVAL`].
+/// The kind of a failure. Two failures of one kind may have different texts: a kubelet may name the
+/// socket, which is another one after each attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum FailureKind {
+    /// A socket cannot be created.
+    Bind(ErrorKind),
+    /// A lock cannot be taken.
+    Lock(ErrorKind),
+    /// There is no kubelet, or its socket cannot be inspected.
+    KubeletAbsent,
+    /// The kubelet cannot be reached.
+    Connect(ErrorKind),
+    /// The connection to the kubelet was lost.
+    Lost,
+    /// The kubelet does not answer.
+    Timeout,
+    /// The kubelet refuses with this code, and there is this hint about its text.
+    Refused(Code, Option<&'static str>),
+}
+
+/// Limits repeated log lines: of failures of one kind, it lets the first one through, and another
+/// one after each [`LOG_INTERVAL`].
 ///
-/// It remembers every text and not only the last one, because two different failures can alternate.
+/// It remembers every kind and not only the last one, because two different failures can alternate.
 /// It measures time and does not count, because the delays between failures are 0.1 to 30 s.
 #[derive(Debug, Default)]
-pub(crate) struct LogLimiter(HashMap<String, Instant>);
+pub(crate) struct LogLimiter(HashMap<FailureKind, Instant>);
 
 impl LogLimiter {
-    /// Whether to log a failure with this `text` now.
-    pub(crate) fn should_log(&mut self, text: &str, now: Instant) -> bool {
+    /// Whether to log a failure of this kind now.
+    pub(crate) fn should_log(&mut self, kind: FailureKind, now: Instant) -> bool {
         self.0.retain(|_, logged| now < *logged + LOG_INTERVAL);
-        let is_new = !self.0.contains_key(text);
+        let is_new = !self.0.contains_key(&kind);
         if is_new {
-            self.0.insert(text.to_owned(), now);
+            self.0.insert(kind, now);
         }
         is_new
     }
@@ -66,13 +88,14 @@ mod tests {
     fn logs_a_new_failure_immediately_and_repetitions_every_ten_minutes() {
         let start = Instant::now();
         let mut limiter = LogLimiter::default();
+        let [a, b] = [FailureKind::Timeout, FailureKind::Lost];
         let logged: Vec<u64> = (0..1000)
-            .filter(|second| limiter.should_log("a", start + Duration::from_secs(*second)))
+            .filter(|second| limiter.should_log(a, start + Duration::from_secs(*second)))
             .collect();
         assert_eq!(logged, [0, 600]);
-        assert!(limiter.should_log("b", start));
-        assert!(!limiter.should_log("b", start) && !limiter.should_log("a", start));
+        assert!(limiter.should_log(b, start));
+        assert!(!limiter.should_log(b, start) && !limiter.should_log(a, start));
         limiter.reset();
-        assert!(limiter.should_log("b", start));
+        assert!(limiter.should_log(b, start));
     }
 }

@@ -24,6 +24,8 @@ mod sys;
 
 #[cfg(windows)]
 mod access_rights;
+#[cfg(any(windows, test))]
+mod one_per_path;
 mod socket_file;
 
 use std::fs::{self, File, TryLockError};

@@ -11,6 +11,7 @@ use super::reason::NewSocketReason;
 use crate::names::{KUBELET_SOCKET, has_prefix};
 use crate::node::Node;
 use crate::resource::Resource;
+use crate::retry::FailureKind;
 use crate::status::Phase;
 use crate::transport::{Identity, Lock, Transport};
 
@@ -75,7 +76,9 @@ impl<T: Transport> RegisteredResource<T> {
                 tracing::info!(resource, error, "waiting for kubelet");
                 now
             });
-            if now >= since + ABSENCE_LIMIT && self.log_limiter.should_log(&error, now) {
+            if now >= since + ABSENCE_LIMIT
+                && self.log_limiter.should_log(FailureKind::KubeletAbsent, now)
+            {
                 tracing::warn!(resource, error, "waiting for kubelet");
             }
             self.wait_for_kubelet(Some(error));
@@ -114,7 +117,7 @@ impl<T: Transport> RegisteredResource<T> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let text = format!("cannot lock the resource: {error}");
-                if self.log_limiter.should_log(&text, now) {
+                if self.log_limiter.should_log(FailureKind::Lock(error.kind()), now) {
                     tracing::warn!(resource, %error, "cannot lock the resource");
                 }
                 // An open stream is still served, although the lock was lost.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use device_plugin::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
 use kubelet_double::{
-    Faults, InMemory, KubeletDouble, KubeletOptions, MemoryListener, StreamFault,
+    Faults, InMemory, KubeletDouble, KubeletOptions, MemoryListener, RegisterFault, StreamFault,
 };
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
@@ -150,6 +150,30 @@ async fn another_plugin_is_reported_once_and_not_fought() {
     }
     let registrations = kubelet.registrations(GPU);
     assert!((20..30).contains(&registrations), "{registrations}");
+}
+
+/// Kubelets name the socket in some refusals, and it is another one each time.
+#[tokio::test(start_paused = true)]
+async fn refusals_that_differ_only_in_their_words_are_one_line_in_ten_minutes() {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 2);
+    let kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
+    let (log, _guard) = Log::start();
+    let refuse = |text: String| {
+        kubelet.set_faults(Faults { register: RegisterFault::Refuse(text), ..Faults::default() });
+    };
+    refuse("failed to get device plugin options".to_owned());
+    let plugin = node.run();
+    for number in 0..25 {
+        refuse(format!("failed to get device plugin options: dial unix gpu-{number}.sock"));
+        sleep(Duration::from_secs(20)).await;
+    }
+    assert_eq!(log.lines("WARN", "registration failed"), 1, "{}", log.text());
+    assert!(plugin.last_error().unwrap().contains("gpu-2"), "the newest text");
+    refuse("requested API version \"v1beta1\" is not supported".to_owned());
+    sleep(Duration::from_secs(40)).await;
+    assert_eq!(log.lines("WARN", "registration failed"), 2, "{}", log.text());
 }
 
 /// The texts of libraries' errors contain internals, which say nothing to an administrator.

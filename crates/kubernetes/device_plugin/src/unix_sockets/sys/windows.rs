@@ -7,23 +7,26 @@
 //! * `accept` of a `TcpListener` parses the peer's address as an IP address and fails for any
 //!   other address. So the listening socket is a `TcpStream` for tokio too. tokio waits until it is
 //!   readable (AFD reports a pending connection as readable), and `socket2` accepts.
-//! * `connect` is the blocking call, on a thread for blocking calls. A local connect completes
-//!   immediately, and Go programs such as the kubelet connect the same way.
+//! * `connect` is the blocking call, on a thread for blocking calls, one at a time for each path. A
+//!   local connect completes immediately, unless the process that listens does not accept. Go
+//!   programs such as the kubelet connect the same way.
 //! * A socket has no mode. What a mode of 0600 means on Unix is set as the access control list of
 //!   its file.
 //! * Windows versions without `AF_UNIX` return `WSAEAFNOSUPPORT`, which gets an error text here.
 //!
-//! [`bind_to`], [`listen`], [`accept`] and [`connect_to`] take the address family from the address.
+//! [`bind_to`], [`listen`], [`accept`] and [`connect_blocking`] take the address family from the address.
 
 mod file;
 
 use std::io;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::unix_sockets::one_per_path::OnePerPath;
 use crate::unix_sockets::socket_file::remove_on_failure;
 
 pub use crate::unix_sockets::access_rights::is_trusted;
@@ -66,7 +69,9 @@ pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
 }
 
 pub(crate) async fn connect(path: &Path) -> io::Result<Stream> {
-    connect_to(SockAddr::unix(path)?).await
+    static CONNECTS: LazyLock<OnePerPath> = LazyLock::new(OnePerPath::default);
+    let address = SockAddr::unix(path)?;
+    register(CONNECTS.run(path, move || connect_blocking(&address)).await??)
 }
 
 fn bind_to(address: &SockAddr) -> io::Result<Socket> {
@@ -78,10 +83,6 @@ fn bind_to(address: &SockAddr) -> io::Result<Socket> {
 fn listen(socket: Socket) -> io::Result<Listener> {
     socket.listen(BACKLOG)?;
     register(socket).map(Listener)
-}
-
-async fn connect_to(address: SockAddr) -> io::Result<Stream> {
-    register(tokio::task::spawn_blocking(move || connect_blocking(&address)).await??)
 }
 
 fn connect_blocking(address: &SockAddr) -> io::Result<Socket> {
@@ -126,6 +127,10 @@ mod tests {
         let listener = listen(bind_to(&any_port()).unwrap()).unwrap();
         let address = SockRef::from(&listener.0).local_addr().unwrap();
         (listener, address)
+    }
+
+    async fn connect_to(address: SockAddr) -> io::Result<Stream> {
+        register(tokio::task::spawn_blocking(move || connect_blocking(&address)).await??)
     }
 
     fn run<T>(test: impl Future<Output = T>) -> T {
