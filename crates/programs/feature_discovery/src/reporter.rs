@@ -38,9 +38,9 @@ mod tests;
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
 /// early. A server that ends also ends the watches of all nodes.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The longest pause after the first watch that fails. Each pause between the two is equally likely,
+/// How much longer the pause after the first watch that fails may be. Each length is equally likely,
 /// so that the watches of thousands of nodes do not return to a server at once.
-const LONGEST_FIRST_PAUSE: Duration = Duration::from_secs(10);
+const SPREAD: Duration = Duration::from_secs(8);
 /// How long the watch may fail before that is a problem. A server that restarts takes some time.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// A watch that ends after less than this ends early.
@@ -97,7 +97,7 @@ enum Written {
 
 /// What the watch of the node object reports.
 enum Watched {
-    Event(WatchEvent<Node>),
+    Event(Box<WatchEvent<Node>>),
     Failure,
 }
 
@@ -219,22 +219,23 @@ impl Reporter {
     }
 
     fn watched(&mut self, watched: Watched, now: Instant) {
-        match watched {
-            Watched::Event(WatchEvent::Added(node) | WatchEvent::Modified(node)) => {
+        let Watched::Event(event) = watched else {
+            self.watch_fails_since.get_or_insert(now);
+            return;
+        };
+        match *event {
+            WatchEvent::Added(node) | WatchEvent::Modified(node) => {
                 self.watch_fails_since = None;
                 if self.node.watched(node, now) {
                     self.attempts.forget_changes();
                 }
                 self.are_cordons_due = true;
             }
-            Watched::Event(WatchEvent::Deleted(_)) => {
+            WatchEvent::Deleted(_) => {
                 tracing::warn!("the node object was deleted");
                 self.node.deleted();
             }
-            Watched::Event(WatchEvent::Bookmark(_) | WatchEvent::Error(_)) => {}
-            Watched::Failure => {
-                self.watch_fails_since.get_or_insert(now);
-            }
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }
     }
 
@@ -444,7 +445,7 @@ async fn follow_node(
                     succeeded(&mut attempt, &requests, Purpose::Watch, what);
                 }
                 // The receiver is dropped together with this future.
-                let _ = watched.send(Watched::Event(event)).await;
+                let _ = watched.send(Watched::Event(event.into())).await;
                 continue;
             }
             Ok(None) => Ok(()),
@@ -455,8 +456,7 @@ async fn follow_node(
         }
         let mut pause = delay(&mut pauses, end.as_ref().err().and_then(ClusterError::retry_after));
         if let Err(error) = end {
-            let spread = LONGEST_FIRST_PAUSE - PAUSE;
-            pause = pause.max(PAUSE + spread.mul_f32(fastrand::f32()));
+            pause = pause.max(PAUSE + SPREAD.mul_f32(fastrand::f32()));
             requests.failed(Purpose::Watch);
             if attempt.failed_until(error.kind(), Instant::now() + pause) {
                 log_failure("cannot follow the node object", &error, pause);

@@ -61,13 +61,14 @@ impl Node {
         let node = self.server.node();
         agree("labels", &own_labels(&node), &json!(labels(&report, true)))?;
         let healthy = devices_healthy(&report);
-        let expected = (healthy.status.to_string(), healthy.reason.to_owned(), healthy.message);
+        let expected =
+            (healthy.status.to_string(), healthy.reason.to_owned(), healthy.message.to_string());
         agree("healthy", &condition(&node, "DirectXDevicesHealthy"), &expected)?;
         // Without removed devices, two plugins must say what one would say.
         let one = self.predicted(&[DriverModel::Wddm, DriverModel::Mcdm]);
         if is_complete && ids(&report) == ids(&one) {
             let one = devices_healthy(&one);
-            let expected = (one.status.to_string(), one.reason.to_owned(), one.message);
+            let expected = (one.status.to_string(), one.reason.to_owned(), one.message.to_string());
             let found = condition(&node, "DirectXDevicesHealthy");
             agree("healthy, as one plugin", &found, &expected)?;
         }
@@ -110,7 +111,8 @@ impl Node {
             Some(count) if *count > 0 => Progress::Allocatable,
             _ => Progress::NotAllocatable,
         });
-        let expected = (ready.status.to_string(), ready.reason.to_owned(), ready.message);
+        let expected =
+            (ready.status.to_string(), ready.reason.to_owned(), ready.message.to_string());
         agree("ready", &condition(node, "DirectXDevicesReady"), &expected)?;
         let has_taint =
             node["spec"]["taints"].as_array().is_some_and(|t| t.iter().any(|t| t["key"] == TAINT));
