@@ -64,9 +64,8 @@ pub fn add_nvidia(snapshot: &mut HostSnapshot) {
 
 #[cfg(any(windows, test))]
 fn warn_of_nvml(snapshot: &mut HostSnapshot, error: &str) {
-    let is_nvidia = |adapter: &&Adapter| {
-        adapter.pnp.is_some() && Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia
-    };
+    let is_nvidia =
+        |adapter: &&Adapter| adapter.pnp.is_some() && adapter.vendor() == Vendor::Nvidia;
     let warnings = snapshot.adapters.iter().filter(is_nvidia).map(|adapter| AdapterWarning {
         luid: adapter.luid,
         text: format!("the license of its driver is not known: {error}"),

@@ -71,7 +71,7 @@ macro_rules! subjects {
 }
 
 subjects! {
-    Windows { WindowsTooOld }
+    Windows { WindowsTooOld, WindowsOutdated }
     /// The Host Compute Service and its schema.
     Hcs { HcsMissing, HcsNotResponding, HcsSchemaTooOld }
     /// The OS version of an image, compared with the host's.

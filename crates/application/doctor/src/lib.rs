@@ -5,6 +5,7 @@
 //! the daemon needs, step by step; each step has a time limit, and removes what it created, also
 //! after an interruption.
 
+mod aging_facts;
 mod attempt;
 mod collect;
 mod evaluate;

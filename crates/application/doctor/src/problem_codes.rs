@@ -1,8 +1,9 @@
 //! The `PnP` manager's problem codes (`CM_PROB_*` of cfg.h; Microsoft's "Device Manager
 //! error messages"), as far as they concern display and compute devices.
 
-const REINSTALL: &str = "reinstall the vendor's driver for this Windows";
-const RESTART: &str = "restart the host";
+use devices::{HostFacts, Hypervisor, Vendor};
+
+use crate::aging_facts::Row;
 
 /// What to do about a paravirtualized GPU (GPU-PV) that does not start: it has no driver of the
 /// vendor, only files of the driver on its host.
@@ -10,55 +11,179 @@ pub(crate) const UPDATE_GUEST: &str = "the GPU is paravirtualized (GPU-PV), so i
      copy the host's current driver package to HostDriverStore of this virtual machine again, \
      as after each driver update of the host, and restart the virtual machine";
 
-/// What a code means, and how to fix it.
-pub(crate) fn explain(code: u32, is_paravirtualized: bool) -> (&'static str, &'static str) {
-    let (meaning, hint) = of_any_device(code);
-    let is_of_driver = code == 43 || hint == REINSTALL;
-    (meaning, if is_paravirtualized && is_of_driver { UPDATE_GUEST } else { hint })
+/// A device with a problem, as far as advice depends on it.
+pub(crate) struct Affected<'a> {
+    /// Its instance ID.
+    pub(crate) id: &'a str,
+    pub(crate) vendor: Option<Vendor>,
+    pub(crate) is_paravirtualized: bool,
+    pub(crate) host: &'a HostFacts,
+    /// Another device of the vendor that has a driver, with the driver's version.
+    pub(crate) other_of_vendor: Option<String>,
 }
 
-const fn of_any_device(code: u32) -> (&'static str, &'static str) {
+/// What to do about a problem.
+enum Fix {
+    Install,
+    Reinstall,
+    Restart,
+    Stopped,
+    Addresses,
+    Text(&'static str),
+}
+
+/// What a code means, and how to fix it.
+pub(crate) fn explain(code: u32, affected: &Affected<'_>) -> (&'static str, String) {
+    if code == 22 {
+        let id = affected.id;
+        return (
+            "the device is disabled",
+            format!("enable it: `Enable-PnpDevice -InstanceId '{id}'`"),
+        );
+    }
+    let (meaning, fix) = of_any_device(code);
+    if affected.is_paravirtualized && matches!(fix, Fix::Reinstall | Fix::Stopped) {
+        return (meaning, UPDATE_GUEST.to_owned());
+    }
+    let hint = match fix {
+        Fix::Install => affected.install(),
+        Fix::Reinstall => affected.reinstall(code),
+        Fix::Restart => affected.restart().to_owned(),
+        Fix::Stopped => affected.after_failure(),
+        Fix::Addresses => affected.more_addresses().to_owned(),
+        Fix::Text(text) => text.to_owned(),
+    };
+    (meaning, hint)
+}
+
+const fn of_any_device(code: u32) -> (&'static str, Fix) {
     match code {
-        1 | 18 | 28 => ("no driver is installed", "install the vendor's driver for this Windows"),
-        3 => ("the driver had too little memory", "free memory and restart the host"),
+        1 | 18 | 28 => ("no driver is installed", Fix::Install),
+        3 => ("the driver had too little memory", Fix::Text("free memory and restart the host")),
         9 | 33 | 34 | 35 | 36 => (
             "the firmware describes the device incorrectly",
-            "update the firmware; in a virtual machine, assign the device to it again",
+            Fix::Text("update the firmware; in a virtual machine, assign the device to it again"),
         ),
-        10 => ("the driver cannot start the device", REINSTALL),
-        12 => (
-            "too few free addresses for the device",
-            "give the virtual machine enough high memory-mapped I/O space for the GPU \
-             (Hyper-V: Set-VM -HighMemoryMappedIoSpace), or enable `Above 4G decoding` in the \
-             firmware",
-        ),
-        14 => ("the device needs a restart", RESTART),
-        19 => ("the registry entries of the device are damaged", REINSTALL),
+        10 => ("the driver cannot start the device", Fix::Reinstall),
+        12 => ("too few free addresses for the device", Fix::Addresses),
+        14 => ("the device needs a restart", Fix::Restart),
+        19 => ("the registry entries of the device are damaged", Fix::Reinstall),
         21 | 47 => (
             "the device is being removed",
-            "wait, then scan for hardware changes or restart the host",
+            Fix::Text("wait, then scan for hardware changes or restart the host"),
         ),
-        22 => ("the device is disabled", "enable it: `Enable-PnpDevice -InstanceId <id>`"),
         24 | 45 => (
             "the device is not present",
-            "check that it is plugged in, or assigned to the virtual machine",
+            Fix::Text("check that it is plugged in, or assigned to the virtual machine"),
         ),
-        29 => ("the firmware disabled the device", "enable it in the firmware settings"),
-        31 | 37 | 39 | 40 => ("the driver cannot be loaded", REINSTALL),
-        32 => ("the service of the driver is disabled", REINSTALL),
-        38 => ("an earlier copy of the driver is still loaded", RESTART),
-        43 => (
-            "the device stopped after it reported a failure",
-            "restart the host; if the problem persists, check the hardware, and in a virtual \
-             machine whether the driver refuses to run there",
+        29 => ("the firmware disabled the device", Fix::Text("enable it in the firmware settings")),
+        31 | 37 | 39 | 40 => ("the driver cannot be loaded", Fix::Reinstall),
+        32 => ("the service of the driver is disabled", Fix::Reinstall),
+        38 => ("an earlier copy of the driver is still loaded", Fix::Restart),
+        43 => ("the device stopped after it reported a failure", Fix::Stopped),
+        44 => ("an application or a service shut down the device", Fix::Restart),
+        48 => ("the driver is blocked on this Windows", Fix::Text("install a newer driver")),
+        52 => (
+            "the driver is not signed",
+            Fix::Text("install a driver that is signed for this Windows"),
         ),
-        44 => ("an application or a service shut down the device", RESTART),
-        48 => ("the driver is blocked on this Windows", "install a newer driver"),
-        52 => ("the driver is not signed", "install a driver that is signed for this Windows"),
         54 => (
             "the device is being reset",
-            "run doctor again in a minute; if the problem persists, restart the host",
+            Fix::Text("run doctor again in a minute; if the problem persists, restart the host"),
         ),
-        _ => ("Windows reports a fault", "see Microsoft's `Device Manager error messages`"),
+        _ => (
+            "Windows reports a fault",
+            Fix::Text("see Microsoft's `Device Manager error messages`"),
+        ),
+    }
+}
+
+impl Affected<'_> {
+    fn install(&self) -> String {
+        let mut parts = vec![format!("install {} driver for this Windows", self.vendor_name())];
+        if let Some(other) = &self.other_of_vendor {
+            let row = Row::TwoGenerations;
+            parts.push(format!("it must also support {other}, whose driver it replaces ({row})"));
+        }
+        if self.may_lack_server_driver() {
+            let row = Row::WindowsServer;
+            parts.push(format!("not every GPU has one for Windows Server ({row})"));
+        }
+        parts.join("; ")
+    }
+
+    fn reinstall(&self, code: u32) -> String {
+        let reinstall = format!("reinstall {} driver for this Windows", self.vendor_name());
+        if self.vendor == Some(Vendor::Intel) && code == 10 {
+            return format!("{reinstall}; Arc GPUs need Resizable BAR ({})", Row::Code43);
+        }
+        reinstall
+    }
+
+    fn restart(&self) -> &'static str {
+        match self.host.hypervisor {
+            Some(Hypervisor::Guest) => "restart this virtual machine",
+            _ => "restart the host",
+        }
+    }
+
+    /// Code 43 has many causes. Those that this host excludes are left out.
+    fn after_failure(&self) -> String {
+        let hypervisor = self.host.hypervisor;
+        let mut causes = Vec::new();
+        if hypervisor == Some(Hypervisor::Own) {
+            causes.push(
+                "turn off Hyper-V and Virtual Machine Platform in this Windows, which containers \
+                 with process isolation do not need",
+            );
+        }
+        if self.vendor == Some(Vendor::Intel) {
+            causes.push("turn on Resizable BAR in the firmware, which Arc GPUs need");
+        }
+        if self.may_lack_server_driver() && self.vendor != Some(Vendor::Nvidia) {
+            causes.push("check that the vendor has this driver for Windows Server");
+        }
+        if hypervisor != Some(Hypervisor::None) {
+            causes.push("in a virtual machine, check whether the driver refuses to run there");
+        }
+        causes.push("check the hardware");
+        let first = match (hypervisor, self.vendor) {
+            (Some(Hypervisor::Guest), Some(Vendor::Amd)) => {
+                "shut down this virtual machine and the machine that it runs on, and start both, \
+                 because a restart of the virtual machine does not reset the GPU"
+            }
+            (Some(Hypervisor::Guest), _) => {
+                "restart this virtual machine, then the machine that it runs on"
+            }
+            _ => "restart the host",
+        };
+        format!("{first}; if the problem persists: {} ({})", causes.join("; "), Row::Code43)
+    }
+
+    fn more_addresses(&self) -> &'static str {
+        match self.host.hypervisor {
+            Some(Hypervisor::None) => "enable `Above 4G decoding` in the firmware",
+            _ => {
+                "give the virtual machine enough high memory-mapped I/O space for the GPU \
+                 (Hyper-V: Set-VM -HighMemoryMappedIoSpace), or enable `Above 4G decoding` in the \
+                 firmware"
+            }
+        }
+    }
+
+    fn vendor_name(&self) -> &'static str {
+        match self.vendor {
+            Some(Vendor::Amd) => "AMD's",
+            Some(Vendor::Intel) => "Intel's",
+            Some(Vendor::Nvidia) => "NVIDIA's",
+            Some(Vendor::Qualcomm) => "Qualcomm's",
+            _ => "the vendor's",
+        }
+    }
+
+    /// Whether this is Windows Server, for which vendors have no driver for some GPUs.
+    fn may_lack_server_driver(&self) -> bool {
+        let is_server = self.host.product.as_deref().is_some_and(|name| name.contains("Server"));
+        is_server && self.vendor.is_some_and(Vendor::makes_gpus)
     }
 }

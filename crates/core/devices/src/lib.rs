@@ -47,7 +47,7 @@ pub use read::copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
 pub use read::cordon::{CORDON_ANNOTATION, Cordon, CordonSource, Cordons, DeviceName};
 pub use read::driver_date::DriverDate;
 pub use read::driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
-pub use read::host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};
+pub use read::host::{HcsSchema, HostBuild, HostFacts, Hypervisor, Platform, Wow64};
 pub use read::node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
 };

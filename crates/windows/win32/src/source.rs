@@ -18,7 +18,7 @@ use crate::sys::kmt_adapters::KernelAdapterList;
 use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
 use crate::sys::setup::SetupApi;
-use crate::sys::{registry, version};
+use crate::sys::{hypervisor, registry, version};
 use crate::{NEEDED_WINDOWS, hcs};
 
 /// The error of a library that does not exist (winerror.h).
@@ -201,6 +201,7 @@ pub fn constant_host_facts() -> HostFacts {
             product: sources.product(build.build),
             display_version: sources.version(),
             build: Some(build),
+            hypervisor: Some(hypervisor::hypervisor()),
             hcs_schemas: Vec::new(),
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
             inside_container: is_inside_container(),

@@ -89,8 +89,7 @@ fn nvidia_folders(host: &HostFacts, adapters: &[Adapter]) -> Vec<PathBuf> {
         ("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
         ("ProgramFiles", r"NVIDIA Corporation\NVSMI"),
     ]);
-    let nvidia =
-        adapters.iter().filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia);
+    let nvidia = adapters.iter().filter(|a| a.vendor() == Vendor::Nvidia);
     // A program is run only from where Windows keeps driver packages.
     let stores = nvidia
         .filter_map(|adapter| Some(&adapter.driver_store.as_ref()?.path))

@@ -10,14 +10,10 @@ use devices::{
 };
 
 use super::{NOT_IN_INVENTORY, causes};
+use crate::aging_facts::Row;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
-use crate::problem_codes;
-
-/// What to do about an adapter that only the graphics kernel lists.
-const UPDATE_OR_WDDM: &str = "containers cannot get it: install the newest driver of its vendor for this Windows, and restart the host; an \
-     NVIDIA GPU in MCDM mode can be switched with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
-     license for that)";
+use crate::problem_codes::{self, Affected};
 
 pub(super) fn unread(error: &HostError) -> Finding {
     let default = "if the problem persists, restart the host; in a container, run as a HostProcess \
@@ -27,16 +23,19 @@ pub(super) fn unread(error: &HostError) -> Finding {
 
 /// Whether the adapter is a GPU, also one that is not advertised.
 fn is_gpu(adapter: &Adapter) -> bool {
-    adapter.is_gpu_or_accelerator() && DeviceKind::of(adapter) == DeviceKind::Gpu
+    adapter.is_gpu_or_accelerator()
+        && DeviceKind::of(adapter) == DeviceKind::Gpu
+        && adapter.vendor().makes_gpus()
 }
 
 /// Each device with its driver, the devices without an adapter, the adapters that `DXCore` does not
 /// list, and those that could be read only in part.
 pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Finding> {
     let broken = snapshot.devices_without_adapter.iter();
-    let broken = broken.map(|pnp| without_adapter(pnp, devices));
+    let broken = broken.map(|pnp| without_adapter(pnp, devices, &snapshot.host));
+    let not_listed_hint = not_listed_hint(snapshot);
     let not_listed = causes::not_listed(snapshot).map(|warning| {
-        let finding = FindingId::AdapterNotListed.warning(&warning.text, UPDATE_OR_WDDM);
+        let finding = FindingId::AdapterNotListed.warning(&warning.text, &*not_listed_hint);
         finding.of(format!("adapter with LUID {}", warning.luid))
     });
     let missing = broken.chain(not_listed);
@@ -66,6 +65,23 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
     checks
 }
 
+/// What to do about an adapter that only the graphics kernel lists.
+fn not_listed_hint(snapshot: &HostSnapshot) -> String {
+    let update = "containers cannot get it: install the newest driver of its vendor for this Windows, \
+                  and restart the host";
+    let gpus = causes::gpus(snapshot.node.nvml.as_ref());
+    let in_mcdm_mode: Vec<&NvidiaGpu> =
+        gpus.iter().filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("MCDM")).collect();
+    if in_mcdm_mode.is_empty() {
+        return update.to_owned();
+    }
+    let named = causes::named(in_mcdm_mode.into_iter());
+    format!(
+        "{update}; {named} in MCDM mode can be switched with `nvidia-smi -i <GPU> -dm 0` (WDDM; {})",
+        Row::DriverMode
+    )
+}
+
 /// The host lists no device that could be advertised.
 fn no_device(snapshot: &HostSnapshot) -> Finding {
     let mut adapters = snapshot.adapters.iter();
@@ -79,10 +95,12 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
         );
     }
     let unknown = || {
-        "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
-         which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
-         assigned to it"
-            .to_owned()
+        let mut hint = causes::install_or_assign(&snapshot.host);
+        // Where NVML answers, it has reported no GPU in this mode.
+        if snapshot.node.nvml.as_ref().is_none_or(|nvml| nvml.gpus.is_err()) {
+            hint += "; an NVIDIA GPU in TCC mode has no DirectX";
+        }
+        hint
     };
     let hint = causes::no_device(snapshot).unwrap_or_else(unknown);
     FindingId::NoDevice.failed("Windows lists no DirectX device", hint)
@@ -90,17 +108,27 @@ fn no_device(snapshot: &HostSnapshot) -> Finding {
 
 /// `hint` says how to fix a driver without its files.
 fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
+    let kind = if device.is_display_controller() {
+        "display controller, not a GPU".to_owned()
+    } else {
+        device.kind.to_string()
+    };
     let driver = format!(
-        "{}, driver version {}, date {}",
-        device.kind,
+        "{kind}, driver version {}, date {}",
         known(device.driver_version.as_ref()),
         known(device.driver_date.as_ref())
     );
     let check = match device.health {
         Health::Healthy => Subject::Device.ok(driver),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
-            let is_paravirtualized = causes::is_paravirtualized(device, host);
-            let (meaning, hint) = problem_codes::explain(code, is_paravirtualized);
+            let affected = Affected {
+                id: device.id.as_str(),
+                vendor: Some(device.vendor),
+                is_paravirtualized: causes::is_paravirtualized(device, host),
+                host,
+                other_of_vendor: None,
+            };
+            let (meaning, hint) = problem_codes::explain(code, &affected);
             FindingId::ProblemCode.failed(format!("problem code {code}: {meaning}; {driver}"), hint)
         }
         Health::Unhealthy(reason) => {
@@ -112,13 +140,28 @@ fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
 
 /// A device for which Windows lists no adapter. Beside other devices, an administrator may have
 /// disabled this one, or left it without a driver.
-fn without_adapter(pnp: &PnpDevice, devices: &[Device]) -> Finding {
+fn without_adapter(pnp: &PnpDevice, devices: &[Device], host: &HostFacts) -> Finding {
     let code = pnp.problem_code;
     if is_no_gpu(&pnp.id) {
         let what = format!("problem code {code}; this is a virtual display, not a GPU");
         return Subject::Device.ok(what).of(format!("{} ({})", pnp.description, pnp.id));
     }
-    let (meaning, hint) = problem_codes::explain(code, pnp.id.is_paravirtualized());
+    let vendor = Vendor::of_instance(&pnp.id);
+    let other = devices.iter().find(|other| {
+        let has_driver = other.driver_version.is_some() || other.driver_store.is_ok();
+        Some(other.vendor) == vendor && has_driver && other.id != pnp.id
+    });
+    let affected = Affected {
+        id: pnp.id.as_str(),
+        vendor,
+        is_paravirtualized: pnp.id.is_paravirtualized(),
+        host,
+        other_of_vendor: other.map(|other| match other.driver_version {
+            Some(version) => format!("{} (driver {version})", other.description),
+            None => other.description.clone(),
+        }),
+    };
+    let (meaning, hint) = problem_codes::explain(code, &affected);
     let what = format!("problem code {code}: {meaning}; Windows lists no adapter for it");
     let check = match code {
         22 if !devices.is_empty() => Subject::Device.ok(what).hint(hint),
@@ -144,7 +187,9 @@ pub(super) fn visibility(devices: &[Device], facts: &NodeFacts) -> Finding {
                 other GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets \
                 (CUDA honors CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the \
                 GPU; github.com/microsoft/Windows-Containers/issues/333)";
-    match devices.iter().filter(|device| device.kind == DeviceKind::Gpu).count() {
+    let is_gpu_device =
+        |device: &&Device| device.kind == DeviceKind::Gpu && !device.is_display_controller();
+    match devices.iter().filter(is_gpu_device).count() {
         0 if !snapshot.adapters.iter().any(is_gpu) => {
             Subject::Visibility.ok("the host lists no GPU")
         }
@@ -192,8 +237,9 @@ pub(super) fn nvml(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
         }
         Some(Nvml { gpus: Err(why), .. }) => {
             let mut without_adapter = snapshot.devices_without_adapter.iter();
-            let is_known = has_nvidia || without_adapter.any(|pnp| is_of_nvidia(&pnp.id));
-            let is_broken = is_known && of_nvidia.all(|device| !device.health.is_healthy());
+            let is_broken = without_adapter
+                .any(|pnp| Vendor::of_instance(&pnp.id) == Some(Vendor::Nvidia))
+                || of_nvidia.any(|device| !device.health.is_healthy());
             FindingId::NvmlNotResponding.warning(
                 format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
                 if is_broken {
@@ -204,16 +250,17 @@ pub(super) fn nvml(devices: &[Device], snapshot: &HostSnapshot) -> Finding {
             )
         }
         Some(Nvml { library: Some(library), gpus: Ok(gpus) }) => {
-            responding_nvml(library, gpus, &causes::gpus_in_tcc_mode(nvml))
+            responding_nvml(library, gpus, &causes::gpus_in_tcc_mode(nvml), &snapshot.host)
         }
     }
 }
 
-fn is_of_nvidia(id: &PnpId) -> bool {
-    id.as_str().to_ascii_uppercase().starts_with(r"PCI\VEN_10DE")
-}
-
-fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]) -> Finding {
+fn responding_nvml(
+    library: &str,
+    gpus: &[NvidiaGpu],
+    in_tcc_mode: &[&NvidiaGpu],
+    host: &HostFacts,
+) -> Finding {
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let number = number_of(gpus.len(), "GPU");
@@ -226,6 +273,6 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu], in_tcc_mode: &[&NvidiaGpu]
     let named = causes::named(in_tcc_mode.iter().copied());
     FindingId::TccMode.warning(
         format!("in TCC mode, which has no DirectX, so not advertised to the kubelet: {named}"),
-        causes::SWITCH_FROM_TCC,
+        causes::switch_from_tcc(gpus, host),
     )
 }

@@ -7,11 +7,15 @@ use devices::{
 };
 use win32::NEEDED_WINDOWS;
 
+use crate::aging_facts::Row;
 use crate::finding::{Finding, FindingId, Subject};
 use crate::image::{ImageVersion, runnable_images};
 
 /// The first supported build: Windows Server 2019 and Windows 10 version 1809.
 const FIRST_BUILD: u32 = 17_763;
+
+/// The first revision of that build with which containerd's pods start: September 2020.
+const FIRST_REVISION: u32 = 1457;
 
 /// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
 /// first Server that has it.
@@ -38,6 +42,11 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
         return FindingId::WindowsTooOld
             .failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
+    if build.build == FIRST_BUILD && (1..FIRST_REVISION).contains(&build.revision) {
+        let what = format!("{name} does not start pods of containerd");
+        let hint = format!("install the current updates of Windows ({})", Row::Server2019);
+        return FindingId::WindowsOutdated.warning(what, hint);
+    }
     let note = if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
         "; Windows itself provides the driver's runtime files to containers"
     } else if build.build < FIRST_BUILD_WITH_DXCORE {
@@ -46,6 +55,16 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
         ""
     };
     Subject::Windows.ok(format!("{name}{note}"))
+}
+
+/// The command of this Windows that installs the feature.
+fn install_containers(host: &HostFacts) -> &'static str {
+    match host.product.as_deref() {
+        Some(product) if !product.contains("Server") => {
+            "Enable-WindowsOptionalFeature -Online -FeatureName Containers -All"
+        }
+        _ => "Install-WindowsFeature Containers",
+    }
 }
 
 pub(super) fn hcs(
@@ -57,8 +76,11 @@ pub(super) fn hcs(
         return match kind {
             HcsFailureKind::Missing => FindingId::HcsMissing.failed(
                 message,
-                "no Windows container can run on this host: install the Containers feature \
-                 (`Install-WindowsFeature Containers`) and restart",
+                format!(
+                    "no Windows container can run on this host: install the Containers feature \
+                     (`{}`) and restart",
+                    install_containers(host)
+                ),
             ),
             HcsFailureKind::Unresponsive => FindingId::HcsNotResponding.warning(
                 message,

@@ -18,9 +18,6 @@ use super::runtime_files::runtime_files;
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
 
-/// What to do on a host without a GPU that can be advertised.
-const INSTALL_OR_ASSIGN: &str = "install the GPU vendor's driver, or assign a GPU to this machine";
-
 /// The configuration with its files and variables, and the values in it that have no effect.
 pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<Finding> {
     let configuration = match configuration {
@@ -130,8 +127,15 @@ fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
         return "run doctor with the options, variables and configuration file of the plugin"
             .to_owned();
     }
-    if set.not_advertised.iter().all(|adapter| adapter.reason.is_no_gpu()) {
-        return causes::no_device(snapshot).unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned());
+    let is_of_gpu = |not_advertised: &NotAdvertised| {
+        let mut adapters = snapshot.adapters.iter();
+        let adapter = adapters.find(|adapter| adapter.luid == not_advertised.luid);
+        adapter.is_none_or(|adapter| !adapter.is_display_controller())
+            && !not_advertised.reason.is_no_gpu()
+    };
+    if !set.not_advertised.iter().any(is_of_gpu) {
+        return causes::no_device(snapshot)
+            .unwrap_or_else(|| causes::install_or_assign(&snapshot.host));
     }
     let fix = "fix what the next lines report about each adapter";
     match causes::tcc_mode(snapshot.node.nvml.as_ref()) {
@@ -273,8 +277,9 @@ pub(super) fn not_advertised(
         Remedy::Configure(_) | Remedy::VendorDriver if !is_empty => None,
         Remedy::Configure(fix) => Some(format!("if pods should get it, {fix}")),
         Remedy::VendorDriver => {
-            let tcc_mode = causes::tcc_mode(snapshot.node.nvml.as_ref());
-            Some(tcc_mode.unwrap_or_else(|| INSTALL_OR_ASSIGN.to_owned()))
+            let mut adapters = snapshot.adapters.iter();
+            let found = adapters.find(|found| found.luid == adapter.luid);
+            found.and_then(|found| causes::without_compute(found, &snapshot.host))
         }
         Remedy::None => None,
     };

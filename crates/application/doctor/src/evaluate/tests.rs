@@ -13,10 +13,10 @@ use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
     ContainerPolicy, Containerd, CopyToVmValue, Cordons, DeviceMatch, DeviceSet, DriverModel,
-    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, LauncherFiles,
-    License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason, NvidiaGpu, Nvml,
-    PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule, RuntimeMounts,
-    StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Hypervisor,
+    LauncherFiles, License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason,
+    NvidiaGpu, Nvml, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule,
+    RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
 };
 use strum::VariantArray as _;
 
@@ -448,13 +448,20 @@ fn an_adapter_that_only_the_kernel_lists_is_a_warning_and_explains_a_host_withou
         let [device, missing] = checks.as_slice() else { panic!("{checks:?}") };
         assert_eq!((missing.status, missing.id), (Status::Warning, Some("adapter-not-listed")));
         assert_eq!(missing.object.as_deref(), Some("adapter with LUID 9"));
-        assert!(missing.hint.as_ref().unwrap().contains("-dm 0"), "{missing:?}");
+        let hint = missing.hint.as_ref().unwrap();
+        assert!(hint.contains("newest driver") && !hint.contains("-dm"), "{hint}");
         if device.status == Status::Failed {
             let hint = "fix what the lines `device` report about each device";
             assert_eq!((device.id, device.hint.as_deref()), (Some("no-device"), Some(hint)));
         }
     }
     assert_eq!(changed(Subject::Device, alone)[0].status, Status::Failed);
+    let in_mcdm_mode = changed(Subject::Device, |facts| {
+        alone(facts);
+        facts.snapshot.node.nvml = Some(nvml(&["MCDM"]));
+    });
+    let hint = in_mcdm_mode[1].hint.as_ref().unwrap();
+    assert!(hint.contains("GPU 0 (NVIDIA Tesla T4) in MCDM mode can be switched"), "{hint}");
 }
 
 #[test]
@@ -846,11 +853,9 @@ fn a_host_with_only_basic_adapters_has_no_gpu() {
             assert_eq!((status, &*what), (Status::Failed, "Windows lists no DirectX device"));
             let resources = changed(Subject::Resources, basic);
             let [none, adapter] = resources.as_slice() else { panic!("{resources:?}") };
-            for found in [none, adapter] {
-                let hint = found.hint.as_ref().unwrap();
-                assert!(hint.starts_with("install the GPU vendor's driver"), "{hint}");
-            }
-            assert_eq!((none.status, adapter.status), (Status::Failed, Status::Warning));
+            let hint = none.hint.as_ref().unwrap();
+            assert!(hint.starts_with("install the GPU vendor's driver"), "{hint}");
+            assert_eq!((none.status, adapter.status), (Status::Failed, Status::Ok));
             assert!(adapter.what.contains("one of Microsoft's basic adapters"), "{adapter:?}");
         }
     }
@@ -1123,24 +1128,117 @@ fn a_gpu_in_tcc_mode_is_the_cause_of_a_host_without_devices() {
         adapters(facts).clear();
         facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
     };
-    for subject in [Subject::Device, Subject::Resources, Subject::Nvml] {
-        let hint = hint_of(subject, tcc);
-        for mode in ["`nvidia-smi -i <GPU> -dm 2` (MCDM", "`-dm 0` (WDDM"] {
-            assert!(hint.contains(mode), "{subject:?}: {hint}");
-        }
-        assert!(!hint.contains("install"), "{subject:?}: {hint}");
-    }
-    let named = hint_of(Subject::Device, tcc);
-    assert!(named.starts_with("GPU 0 (NVIDIA Tesla T4) is in TCC mode"), "{named}");
-    // An adapter that only displays.
+    let cause = "GPU 0 (NVIDIA Tesla T4) is in TCC mode, which has no DirectX; the line `nvml` has the \
+                 fix";
+    assert_eq!(hint_of(Subject::Device, tcc), cause);
+    assert_eq!(hint_of(Subject::Resources, tcc), cause);
+    // Beside the graphics of a management controller, which needs no fix.
     let findings = changed(Subject::Resources, |facts| {
-        adapters(facts)[0].attributes = Attributes::from_iter([Attribute::D3d11Graphics]);
+        management_controller(&mut adapters(facts)[0]);
         facts.snapshot.node.nvml = Some(nvml(&["TCC"]));
     });
-    assert_eq!(findings.len(), 2, "{findings:?}");
-    for finding in findings {
-        assert!(finding.hint.as_ref().unwrap().contains("is in TCC mode"), "{finding:?}");
+    let [none, controller] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!((none.hint.as_deref(), controller.status), (Some(cause), Status::Ok));
+}
+
+/// The display of a server without a driver of its vendor.
+fn management_controller(adapter: &mut Adapter) {
+    adapter.hardware_id = HardwareId { vendor: 0x1A03, device: 0x2000, ..Default::default() };
+    adapter.attributes = Attributes::from_iter([Attribute::D3d11Graphics]);
+    let pnp = adapter.pnp.as_mut().unwrap();
+    pnp.id = PnpId::new(r"PCI\VEN_1A03&DEV_2000\1");
+    pnp.description = "Microsoft Basic Display Adapter".to_owned();
+}
+
+/// The advice never names a mode that this Windows, or a GPU of this host, cannot have.
+#[test]
+fn a_gpu_in_tcc_mode_gets_the_modes_that_are_possible_here() {
+    let hint = |build: &str, names: &[&str]| {
+        hint_of(Subject::Nvml, |facts| {
+            facts.snapshot.host.build = build.parse().ok();
+            let mut nvml = nvml(&vec!["TCC"; names.len()]);
+            for (gpu, name) in nvml.gpus.as_mut().unwrap().iter_mut().zip(names) {
+                gpu.name = (*name).to_owned();
+            }
+            facts.snapshot.node.nvml = Some(nvml);
+        })
+    };
+    let (server_2019, server_2022) = ("10.0.17763.6054", "10.0.20348.2966");
+    for name in
+        ["Tesla T4", "NVIDIA A100-PCIE-40GB", "NVIDIA L4", "Quadro RTX 6000", "NVIDIA T1000"]
+    {
+        let hint = hint(server_2022, &[name]);
+        assert!(hint.contains("-dm 2` (MCDM") && hint.contains("-dm 0` (WDDM"), "{name}: {hint}");
     }
+    for name in [
+        "Tesla P4",
+        "Tesla P100-PCIE-16GB",
+        "Tesla V100-SXM2-16GB",
+        "Tesla M60",
+        "GRID M10-8Q",
+        "Quadro P4000",
+        "Quadro GV100",
+        "NVIDIA GeForce GTX 1080",
+        "NVIDIA GeForce GT 1010",
+        "NVIDIA TITAN V",
+        "Tesla K80",
+        "P106-100",
+    ] {
+        let hint = hint(server_2022, &["Tesla T4", name]);
+        let why = format!("drivers with MCDM do not support GPU 1 ({name})");
+        assert!(!hint.contains("-dm 2") && hint.contains(&why), "{name}: {hint}");
+    }
+    let old = hint(server_2019, &["Tesla T4"]);
+    assert!(!old.contains("-dm 2") && old.contains("this Windows has no MCDM"), "{old}");
+}
+
+#[test]
+fn a_management_controller_is_no_gpu() {
+    let beside = |facts: &mut NodeFacts| second(facts, management_controller);
+    let (status, what) = only(Subject::Visibility, beside);
+    assert_eq!((status, &*what), (Status::Ok, "the host has one GPU; containers can see no other"));
+    let devices = changed(Subject::Device, beside);
+    assert!(devices[1].what.starts_with("display controller, not a GPU"), "{devices:?}");
+    let alone = |facts: &mut NodeFacts| management_controller(&mut adapters(facts)[0]);
+    assert_eq!(only(Subject::Visibility, alone).1, "the host lists no GPU");
+}
+
+/// A GPU without compute: its driver, or the GPU.
+#[test]
+fn a_gpu_that_only_displays_needs_its_driver_or_has_no_direct3d_12() {
+    let hint = |change: &dyn Fn(&mut Adapter)| {
+        let findings = changed(Subject::Resources, |facts| {
+            let adapter = &mut adapters(facts)[0];
+            adapter.attributes = Attributes::from_iter([Attribute::D3d11Graphics]);
+            change(adapter);
+        });
+        findings[1].hint.clone().unwrap()
+    };
+    let installed = hint(&|_| ());
+    assert!(installed.contains("no Direct3D 12") && !installed.contains("install "), "{installed}");
+    let of_windows: [&dyn Fn(&mut Adapter); 3] = [
+        &|adapter| adapter.driver_version = "10.0.20348.1".parse().ok(),
+        &|adapter| {
+            adapter.driver_store.as_mut().unwrap().path =
+                r"C:\Windows\System32\DriverStore\FileRepository\basicdisplay.inf_amd64_1"
+                    .to_owned();
+        },
+        &|adapter| {
+            adapter.pnp.as_mut().unwrap().description =
+                "Microsoft Basic Display Adapter".to_owned();
+        },
+    ];
+    for change in of_windows {
+        let hint = hint(change);
+        assert!(
+            hint.ends_with("runs with a driver of Windows: install that of its vendor"),
+            "{hint}"
+        );
+    }
+    let media = hint(&|adapter| {
+        adapter.attributes = Attributes::from_iter([Attribute::D3d12GenericMedia]);
+    });
+    assert!(!media.contains("install "), "{media}");
 }
 
 #[test]
@@ -1195,14 +1293,96 @@ fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
     };
     for (code, beside_another, fix) in [
         (43, Status::Failed, "restart the host"),
-        (31, Status::Failed, "reinstall the vendor's driver"),
-        (28, Status::Warning, "install the vendor's driver"),
-        (22, Status::Ok, "Enable-PnpDevice"),
+        (31, Status::Failed, "reinstall NVIDIA's driver"),
+        (28, Status::Warning, "install NVIDIA's driver"),
+        (22, Status::Ok, r"Enable-PnpDevice -InstanceId 'PCI\VEN_10DE\1'"),
     ] {
         let (status, hint) = found(code, false);
         assert_eq!(status, beside_another, "{code}");
         assert!(hint.contains(fix), "{hint}");
-        assert_eq!(found(code, true), (Status::Failed, hint));
+        let (status, alone) = found(code, true);
+        assert!(status == Status::Failed && alone.contains(fix), "{alone}");
+    }
+    let other = "it must also support NVIDIA Tesla T4, whose driver it replaces";
+    let (beside, alone) = (found(28, false).1, found(28, true).1);
+    assert!(beside.contains(other) && !alone.contains(other), "{beside}");
+}
+
+/// The hint of a code leaves out what this host excludes.
+#[test]
+fn a_problem_has_the_advice_that_this_host_can_follow() {
+    let hint = |code: u32, id: &str, product: &str, hypervisor: Option<Hypervisor>| {
+        let findings = changed(Subject::Device, |facts| {
+            adapters(facts).clear();
+            facts.snapshot.host.product = Some(product.to_owned());
+            facts.snapshot.host.hypervisor = hypervisor;
+            facts.snapshot.devices_without_adapter = vec![broken(id, code)];
+        });
+        findings[1].hint.clone().unwrap()
+    };
+    let (amd, intel, nvidia) =
+        (r"PCI\VEN_1002&DEV_7590\1", r"PCI\VEN_8086&DEV_56A0\1", r"PCI\VEN_10DE&DEV_2684\1");
+    let (server, client) = ("Microsoft Windows Server 2025 Standard", "Microsoft Windows 11 Pro");
+    use Hypervisor::{Guest, None as NoHypervisor, Own};
+    for (id, product, hypervisor, has, lacks) in [
+        (amd, client, Some(Own), vec!["turn off Hyper-V"], vec!["Resizable BAR", "Windows Server"]),
+        (
+            amd,
+            server,
+            Some(NoHypervisor),
+            vec!["Windows Server"],
+            vec!["Hyper-V", "virtual machine"],
+        ),
+        (
+            amd,
+            client,
+            Some(Guest),
+            vec!["the machine that it runs on, and start both"],
+            vec!["turn off"],
+        ),
+        (intel, server, Some(Own), vec!["turn off Hyper-V", "Resizable BAR"], vec![]),
+        (nvidia, server, Some(Guest), vec!["refuses to run there"], vec!["turn off", "Resizable"]),
+        (
+            nvidia,
+            client,
+            Some(NoHypervisor),
+            vec!["check the hardware"],
+            vec!["virtual machine", "Server"],
+        ),
+        (nvidia, client, None, vec!["in a virtual machine"], vec!["turn off"]),
+    ] {
+        let hint = hint(43, id, product, hypervisor);
+        assert!(hint.contains("row `code 43`"), "{hint}");
+        assert!(has.iter().all(|text| hint.contains(text)), "{hint}");
+        assert!(!lacks.iter().any(|text| hint.contains(text)), "{hint}");
+    }
+    assert!(hint(28, amd, server, None).contains("not every GPU has one for Windows Server"));
+    assert!(!hint(28, amd, client, None).contains("Server"));
+    assert!(hint(10, intel, client, None).contains("Resizable BAR"));
+    assert!(!hint(10, nvidia, client, None).contains("Resizable BAR"));
+    assert_eq!(hint(14, nvidia, client, Some(Guest)), "restart this virtual machine");
+    assert_eq!(hint(14, nvidia, client, Some(NoHypervisor)), "restart the host");
+    assert_eq!(
+        hint(12, nvidia, client, Some(NoHypervisor)),
+        "enable `Above 4G decoding` in the firmware"
+    );
+}
+
+#[test]
+fn an_old_revision_of_server_2019_is_a_warning() {
+    let windows = |build: &str| {
+        let findings =
+            changed(Subject::Windows, |facts| facts.snapshot.host.build = build.parse().ok());
+        (findings[0].status, findings[0].id)
+    };
+    let outdated = (Status::Warning, Some("windows-outdated"));
+    for (build, expected) in [
+        ("10.0.17763.1339", outdated),
+        ("10.0.17763.1457", (Status::Ok, None)),
+        ("10.0.17763.0", (Status::Ok, None)),
+        ("10.0.20348.1", (Status::Ok, None)),
+    ] {
+        assert_eq!(windows(build), expected, "{build}");
     }
 }
 
@@ -1354,7 +1534,9 @@ fn every_reason_not_to_advertise_an_adapter_has_a_line_with_its_remedy() {
         let remedy = reason.remedy(&snapshot.host);
         let statuses = match remedy {
             Remedy::None => [Status::Ok, Status::Ok],
-            Remedy::VendorDriver | Remedy::Configure(_) => [Status::Warning, Status::Ok],
+            // The graphics of a management controller, or Microsoft's own, need none.
+            Remedy::VendorDriver => [Status::Ok, Status::Ok],
+            Remedy::Configure(_) => [Status::Warning, Status::Ok],
             Remedy::Repair(_) => [Status::Warning, Status::Warning],
         };
         assert_eq!([only.status, beside.status], statuses, "{reason}");

@@ -83,6 +83,7 @@
 //!   product: Microsoft Windows Server 2022 Datacenter
 //!   displayVersion: 21H2
 //!   build: 10.0.20348.1547
+//!   hypervisor: none                    # none, own (Hyper-V of this Windows) or guest (a virtual machine)
 //!   hcsSchemas: ['2.5']
 //!   wow64: true                         # whether SysWOW64 exists; true if left out
 //!   container: false                    # whether the host is the view from inside a container,

@@ -12,9 +12,9 @@ use config::inventory::{parse, to_yaml};
 use devices::{
     Adapter, Attribute, ComputeCapability, ConstantLoad, Containerd, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure,
-    HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LauncherFiles, License,
-    LicenseState, LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, Platform,
-    PnpDevice, PnpId, Program, StoreFiles, UtcTime, Wow64,
+    HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, Hypervisor, LauncherFiles,
+    License, LicenseState, LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml,
+    Platform, PnpDevice, PnpId, Program, StoreFiles, UtcTime, Wow64,
 };
 
 /// Any text, and text that is known to be hard on YAML.
@@ -95,10 +95,21 @@ fn host() -> impl Strategy<Value = HostFacts> {
         select(vec![Wow64::Present, Wow64::Absent]),
         any::<bool>(),
         select(vec![r"C:\Windows", r"D:\WinNT"]),
+        option::of(select(vec![Hypervisor::None, Hypervisor::Own, Hypervisor::Guest])),
     )
         .prop_map(
-            |(product, display_version, build, hcs_schemas, wow64, inside_container, root)| {
+            |(
+                product,
+                display_version,
+                build,
+                hcs_schemas,
+                wow64,
+                inside_container,
+                root,
+                hypervisor,
+            )| {
                 HostFacts {
+                    hypervisor,
                     platform: Platform::Windows,
                     product,
                     display_version,

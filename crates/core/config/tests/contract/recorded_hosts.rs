@@ -114,6 +114,7 @@ fn the_aws_host_has_two_tesla_t4() {
             product: Some("Microsoft Windows Server 2022 Datacenter".to_owned()),
             display_version: Some("21H2".to_owned()),
             build: "10.0.20348.1547".parse().ok(),
+            hypervisor: None,
             hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             wow64: Wow64::Present,
             inside_container: false,

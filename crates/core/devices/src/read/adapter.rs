@@ -308,11 +308,20 @@ impl Adapter {
     /// only display, may be the graphics of a server's management controller.
     pub(crate) fn computes(&self) -> bool {
         let is_gpu = self.attributes.has(Attribute::Gpu) && !self.attributes.display();
-        let makes_compute_gpus = matches!(
-            Vendor::from_id(self.hardware_id.vendor),
-            Vendor::Amd | Vendor::Intel | Vendor::Nvidia | Vendor::Qualcomm
-        );
-        self.attributes.compute() || is_gpu && makes_compute_gpus
+        self.attributes.compute() || is_gpu && self.vendor().makes_gpus()
+    }
+
+    /// Whether it only displays, and its vendor makes no GPUs: the graphics of a server's management
+    /// controller, or of a virtual machine.
+    #[must_use]
+    pub fn is_display_controller(&self) -> bool {
+        self.attributes.display() && !self.computes() && !self.vendor().makes_gpus()
+    }
+
+    /// The vendor, by hardware ID or instance ID.
+    #[must_use]
+    pub fn vendor(&self) -> Vendor {
+        Vendor::of(self.hardware_id.vendor, self.pnp.as_ref().map(|pnp| &pnp.id))
     }
 
     /// Whether the adapter is an indirect display. It has the name, the hardware ID and the memory

@@ -108,6 +108,21 @@ pub enum Platform {
 
 named_value!(Platform);
 
+/// Whether a hypervisor runs below Windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
+pub enum Hypervisor {
+    /// None does.
+    None,
+    /// That of this Windows: Hyper-V, Virtual Machine Platform or virtualization-based security is
+    /// turned on. This Windows may be a virtual machine, too.
+    Own,
+    /// That of the machine on which this virtual machine runs.
+    Guest,
+}
+
+named_value!(Hypervisor);
+
 /// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -124,6 +139,9 @@ pub struct HostFacts {
     /// The Windows build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
+    /// Whether a hypervisor runs below this Windows. Drivers of some GPUs fail then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<Hypervisor>,
     /// The highest schema of each major version that HCS supports, in the order of HCS. They are
     /// only reported: the build decides how a device is assigned.
     #[serde(

@@ -226,7 +226,7 @@ impl ReportedDevice {
     /// The vendor.
     #[must_use]
     pub fn vendor(&self) -> Vendor {
-        Vendor::from_id(self.vendor_id)
+        Vendor::of(self.vendor_id, Some(&self.id))
     }
 
     /// Whether the host has the device now, for its resource. One that it no longer has, as while its

@@ -151,6 +151,13 @@ impl Device {
             || folders.is_some_and(|(before, now)| !before.path.eq_ignore_ascii_case(&now.path))
     }
 
+    /// Whether it only displays, and its vendor makes no GPUs: the graphics of a server's management
+    /// controller, or of a virtual machine.
+    #[must_use]
+    pub const fn is_display_controller(&self) -> bool {
+        self.display && !self.compute && !self.vendor.makes_gpus()
+    }
+
     /// The kind for labels and metrics. One of Microsoft's basic adapters, which a rule can
     /// advertise, has none: no GPU is behind it.
     #[must_use]
@@ -179,7 +186,7 @@ impl Device {
             id: pnp.id.clone(),
             luid: adapter.luid,
             description: adapter.name().to_owned(),
-            vendor: Vendor::from_id(adapter.hardware_id.vendor),
+            vendor: adapter.vendor(),
             kind: DeviceKind::of(adapter),
             manufacturer: pnp.manufacturer.clone(),
             hardware_id: adapter.hardware_id,

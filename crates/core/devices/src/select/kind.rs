@@ -29,7 +29,7 @@ impl DeviceKind {
     #[must_use]
     pub fn of(adapter: &Adapter) -> DeviceKind {
         let has = |attribute| adapter.attributes.has(attribute);
-        let vendor = Vendor::from_id(adapter.hardware_id.vendor);
+        let vendor = adapter.vendor();
         let is_accelerator = has(Attribute::ComputeAccelerator) || has(Attribute::MediaAccelerator);
         let makes_npus = matches!(vendor, Vendor::Amd | Vendor::Intel | Vendor::Qualcomm);
         if has(Attribute::Gpu) {

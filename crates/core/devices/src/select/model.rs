@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
 
-use crate::ParseError;
 use crate::text::file_values::named_value;
+use crate::{ParseError, PnpId};
 
 /// How devices are advertised: by Windows driver model, or like the device plugin of 2019.
 #[derive(
@@ -76,7 +76,7 @@ pub enum Vendor {
     Microsoft,
     /// 10DE.
     Nvidia,
-    /// 5143, or `QCOM` as an ACPI ID (4D4F4351).
+    /// 5143.
     Qualcomm,
     /// Any other vendor ID.
     #[strum(to_string = "0x{0:04x}")]
@@ -88,17 +88,64 @@ impl Vendor {
     pub const NAMED: [Vendor; 5] =
         [Vendor::Amd, Vendor::Intel, Vendor::Microsoft, Vendor::Nvidia, Vendor::Qualcomm];
 
-    /// The vendor with this PCI or ACPI ID.
+    /// The vendor with this PCI ID. For a device on the ACPI bus, `DXCore` reports the four letters
+    /// of the vendor as a number, the first one in the lowest byte.
     #[must_use]
     pub const fn from_id(id: u32) -> Vendor {
         match id {
-            0x1002 | 0x1022 => Vendor::Amd,
-            0x8086 => Vendor::Intel,
-            0x1414 => Vendor::Microsoft,
-            0x10DE => Vendor::Nvidia,
-            0x5143 | 0x4D4F_4351 => Vendor::Qualcomm,
-            other => Vendor::Other(other),
+            0x1002 | 0x1022 => return Vendor::Amd,
+            0x8086 => return Vendor::Intel,
+            0x1414 => return Vendor::Microsoft,
+            0x10DE => return Vendor::Nvidia,
+            0x5143 => return Vendor::Qualcomm,
+            _ => {}
         }
+        match Vendor::from_acpi_id(id.to_le_bytes()) {
+            Some(vendor) => vendor,
+            None => Vendor::Other(id),
+        }
+    }
+
+    /// The vendors in UEFI's registry of ACPI IDs.
+    const fn from_acpi_id(id: [u8; 4]) -> Option<Vendor> {
+        Some(match &id {
+            b"AMDI" => Vendor::Amd,
+            b"INTC" => Vendor::Intel,
+            b"MSFT" => Vendor::Microsoft,
+            b"NVDA" => Vendor::Nvidia,
+            b"QCOM" => Vendor::Qualcomm,
+            _ => return None,
+        })
+    }
+
+    /// The vendor in a device instance ID such as `PCI\VEN_10DE&DEV_1EB8…` or `ACPI\NVDA200A\0`.
+    #[must_use]
+    pub fn of_instance(id: &PnpId) -> Option<Vendor> {
+        let id = id.as_str().to_ascii_uppercase();
+        let vendor = if let Some(pci) = id.strip_prefix(r"PCI\VEN_") {
+            Vendor::from_id(u32::from_str_radix(pci.get(..4)?, 16).ok()?)
+        } else {
+            let acpi = id.strip_prefix(r"ACPI\")?;
+            let letters = acpi.strip_prefix("VEN_").unwrap_or(acpi).as_bytes();
+            Vendor::from_acpi_id(*letters.first_chunk()?)?
+        };
+        (!matches!(vendor, Vendor::Other(_))).then_some(vendor)
+    }
+
+    /// The vendor of a device with this hardware ID, or else in its instance ID.
+    #[must_use]
+    pub fn of(id: u32, instance: Option<&PnpId>) -> Vendor {
+        match Vendor::from_id(id) {
+            unknown @ Vendor::Other(_) => instance.and_then(Vendor::of_instance).unwrap_or(unknown),
+            known => known,
+        }
+    }
+
+    /// Whether it makes GPUs that compute. A display adapter of another vendor is the graphics of a
+    /// server's management controller or of a virtual machine.
+    #[must_use]
+    pub const fn makes_gpus(self) -> bool {
+        matches!(self, Vendor::Amd | Vendor::Intel | Vendor::Nvidia | Vendor::Qualcomm)
     }
 }
 
@@ -131,7 +178,14 @@ mod tests {
     fn every_id_of_a_vendor_is_recognized() {
         assert_eq!(Vendor::from_id(0x1002), Vendor::Amd);
         assert_eq!(Vendor::from_id(0x1022), Vendor::Amd);
-        assert_eq!(Vendor::from_id(0x4D4F_4351), Vendor::Qualcomm);
+        for (id, vendor) in [
+            (0x4D4F_4351, Vendor::Qualcomm),
+            (0x4144_564E, Vendor::Nvidia),
+            (0x4943_4D41, Vendor::Other(0x4943_4D41)),
+            (u32::from_le_bytes(*b"INTC"), Vendor::Intel),
+        ] {
+            assert_eq!(Vendor::from_id(id), vendor);
+        }
         assert_eq!("0x10DE".parse(), Ok(Vendor::Nvidia));
         assert_eq!("NVidia".parse(), Ok(Vendor::Nvidia));
     }
@@ -141,6 +195,28 @@ mod tests {
         for bad in ["", "Advanced Micro Devices, Inc.", "0x", "0x+1", "0x123456789", "1a03"] {
             assert!(bad.parse::<Vendor>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_vendor_is_also_in_the_instance_id() {
+        for (id, vendor) in [
+            (r"ACPI\NVDA200A\0", Some(Vendor::Nvidia)),
+            (r"acpi\qcom0d0a\2&1a", Some(Vendor::Qualcomm)),
+            (r"ACPI\VEN_INTC&DEV_1048\0", Some(Vendor::Intel)),
+            (r"ACPI\AMDI0052\0", Some(Vendor::Amd)),
+            (r"PCI\VEN_1002&DEV_73A1\1", Some(Vendor::Amd)),
+            (r"PCI\VEN_1A03&DEV_2000\1", None),
+            (r"ACPI\PNP0A08\0", None),
+            (r"ACPI\NV", None),
+            (r"PCI\VEN_1", None),
+            (r"ROOT\NVDA200A\0", None),
+        ] {
+            assert_eq!(Vendor::of_instance(&PnpId::new(id)), vendor, "{id}");
+        }
+        let acpi = PnpId::new(r"ACPI\NVDA200A\0");
+        assert_eq!(Vendor::of(7, Some(&acpi)), Vendor::Nvidia);
+        assert_eq!(Vendor::of(0x1002, Some(&acpi)), Vendor::Amd);
+        assert_eq!(Vendor::of(7, None), Vendor::Other(7));
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 
 pub(crate) mod dxcore;
 pub(crate) mod hcs;
+pub(crate) mod hypervisor;
 pub(crate) mod job;
 pub(crate) mod kmt;
 pub(crate) mod kmt_adapters;
