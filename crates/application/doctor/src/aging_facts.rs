@@ -48,7 +48,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("| **")?.split("**").next())
             .collect();
-        let expected: Vec<&str> = Row::VARIANTS.iter().map(|row| row.into()).collect();
+        let expected: Vec<&str> = Row::VARIANTS.iter().map(Into::into).collect();
         assert_eq!(rows, expected);
     }
 }

@@ -12,10 +12,10 @@ mod software;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use devices::{Criteria, discover};
+use devices::{Criteria, DeviceSet, HostSnapshot, discover};
 
 use crate::collect::NodeFacts;
-use crate::finding::{Finding, Subject};
+use crate::finding::{Finding, FindingId, Subject};
 
 /// Why the software of a node is not checked, nor the kubelet's directory.
 pub(crate) const NOT_IN_INVENTORY: &str =
@@ -23,6 +23,34 @@ pub(crate) const NOT_IN_INVENTORY: &str =
 
 /// Why what depends on the adapters is not checked.
 pub(crate) const UNREAD: &str = "the adapters could not be read";
+
+/// What to do about a host of which nothing is advertised, as `doctor` says it about the causes.
+#[must_use]
+pub fn advice(set: &DeviceSet, snapshot: &HostSnapshot) -> Vec<String> {
+    let causes: [&str; 5] = [
+        FindingId::NoAdapter,
+        FindingId::ProblemCode,
+        FindingId::AdapterNotListed,
+        FindingId::AdapterNotAdvertised,
+        FindingId::TccMode,
+    ]
+    .map(Into::into);
+    let devices = discover(snapshot, Criteria::ALL).devices;
+    let mut findings = hardware::devices(&devices, snapshot);
+    let adapters = set.not_advertised.iter();
+    findings
+        .extend(adapters.filter_map(|adapter| resources::not_advertised(adapter, true, snapshot)));
+    findings.push(hardware::nvml(&devices, snapshot));
+    let advice: Vec<String> = findings
+        .into_iter()
+        .filter(|finding| finding.id.is_some_and(|id| causes.contains(&id)))
+        .filter_map(|Finding { object, hint, .. }| match object {
+            Some(object) => Some(format!("{object}: {}", hint?)),
+            None => hint,
+        })
+        .collect();
+    if advice.is_empty() { vec![resources::nothing_advertised(set, snapshot)] } else { advice }
+}
 
 /// Evaluates every subject, in the order of [`Subject`].
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {

@@ -25,6 +25,7 @@ use daemon::{DaemonError, event_loop, signals};
 
 #[cfg(windows)]
 pub use crate::collect::node_software;
+pub use crate::evaluate::advice;
 use crate::report::Report;
 pub use crate::request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 use crate::stop::PANICKED;

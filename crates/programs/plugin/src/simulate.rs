@@ -27,8 +27,8 @@ use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use devices::report::{Message, NodeReport, Progress, devices_healthy, devices_ready};
 use devices::{
-    Catalog, Device, DeviceSet, Health, ListedDevice, NotAdvertised, NotAdvertisedReason,
-    PnpDevice, ResourceName,
+    Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, NotAdvertised,
+    NotAdvertisedReason, PnpDevice, ResourceName,
 };
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let own_notes = node_notes(&devices.set(), &host.snapshot.devices_without_adapter);
     let mut report = Report {
         notes: [host.notes.clone(), left_out, own_notes].concat(),
-        hint: inventory_hint(&host.source, &devices.set()),
+        hints: hints(&host.source, &devices.set(), &host.snapshot),
         labels: devices::report::labels(&node, arguments.gfd_labels),
         conditions,
         host,
@@ -359,7 +359,18 @@ fn fix_for_empty_resource(adapter: &NotAdvertised, set: &DeviceSet) -> Option<St
     resource.entries().is_empty().then(|| format!("; {name} has no device: to advertise it, {fix}"))
 }
 
-/// What an inventory that was written by hand may lack.
+/// What an inventory that was written by hand may lack, or what to do about a host of which nothing
+/// is advertised.
+fn hints(source: &Source, set: &DeviceSet, snapshot: &HostSnapshot) -> Vec<String> {
+    let mut not_advertised = set.not_advertised.iter();
+    let has_fix = not_advertised.any(|adapter| fix_for_empty_resource(adapter, set).is_some());
+    match inventory_hint(source, set) {
+        Some(hint) => vec![hint.to_owned()],
+        None if set.entries().next().is_none() && !has_fix => doctor::advice(set, snapshot),
+        None => Vec::new(),
+    }
+}
+
 fn inventory_hint(source: &Source, set: &DeviceSet) -> Option<&'static str> {
     let is_incomplete = set.not_advertised.iter().any(|adapter| {
         use NotAdvertisedReason::{NoLocationPath, NoPnpDevice};

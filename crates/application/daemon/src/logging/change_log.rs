@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use devices::report::MovedDevice;
 use devices::{
-    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice,
+    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, PnpId,
     ResourceDevices, WarningEffect,
 };
 
@@ -29,6 +29,7 @@ pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
             }
         }
     }
+    log_removed_devices(before, after);
     let known = &before.not_advertised;
     for adapter in after.not_advertised.iter().filter(|adapter| !known.contains(adapter)) {
         tracing::info!(
@@ -50,6 +51,19 @@ fn first_new<'a, T: PartialEq>(before: &[T], after: &'a [T]) -> Option<(&'a T, O
     let mut new = after.iter().filter(|value| !before.contains(value));
     let first = new.next()?;
     Some((first, Some(new.count()).filter(|more| *more > 0)))
+}
+
+/// Logs devices that no resource has any more. One that disappeared was unhealthy for some time.
+fn log_removed_devices(before: &DeviceSet, after: &DeviceSet) {
+    let is_listed = |id: &PnpId| after.entries().any(|entry| entry.device.id == *id);
+    for resource in &before.resources {
+        for entry in resource.entries().iter().filter(|entry| !is_listed(&entry.device.id)) {
+            tracing::warn!(
+                resource = %resource.spec.name, device = %entry.device.id,
+                name = entry.device.description, "device is no longer listed"
+            );
+        }
+    }
 }
 
 /// Logs a license that is known now and was another one before. A virtual machine gets its license
@@ -194,7 +208,7 @@ fn log_rejected_files(entry: &ListedDevice) {
 
 #[cfg(test)]
 mod tests {
-    use devices::{Luid, PnpId};
+    use devices::Luid;
 
     use super::*;
     use crate::logging::test_log::Log;

@@ -317,6 +317,7 @@ pub(super) fn read(cause: Cause, snapshot: HostSnapshot) -> Read {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_device_is_dropped_after_its_grace_time() {
+    let log = Log::start();
     let (devices, send) = with_reads_from_test(two_gpus());
     let mut list = list(&devices);
     list.borrow_and_update();
@@ -328,6 +329,10 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     tokio::time::sleep(Duration::from_secs(599)).await;
     assert!(!list.has_changed().unwrap());
     assert_eq!(healths(&mut list).await, ["Healthy"]);
+    let line =
+        log.text().lines().filter(|line| line.contains("device is no longer listed")).count();
+    assert_eq!(line, 1, "{}", log.text());
+    assert!(log.text().contains("name=\"NVIDIA Tesla T4\""), "{}", log.text());
     let grace = started.elapsed();
     assert!(grace >= Duration::from_mins(10) && grace < Duration::from_secs(601), "{grace:?}");
     drop(send);

@@ -122,7 +122,7 @@ pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
 }
 
 /// What to do if no resource has a device. `set` has what this program's configuration advertises.
-fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
+pub(super) fn nothing_advertised(set: &DeviceSet, snapshot: &HostSnapshot) -> String {
     if set.entries().next().is_some() {
         return "run doctor with the options, variables and configuration file of the plugin"
             .to_owned();

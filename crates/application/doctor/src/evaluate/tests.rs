@@ -1311,6 +1311,7 @@ fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
 /// The hint of a code leaves out what this host excludes.
 #[test]
 fn a_problem_has_the_advice_that_this_host_can_follow() {
+    use Hypervisor::{Guest, None as NoHypervisor, Own};
     let hint = |code: u32, id: &str, product: &str, hypervisor: Option<Hypervisor>| {
         let findings = changed(Subject::Device, |facts| {
             adapters(facts).clear();
@@ -1323,7 +1324,6 @@ fn a_problem_has_the_advice_that_this_host_can_follow() {
     let (amd, intel, nvidia) =
         (r"PCI\VEN_1002&DEV_7590\1", r"PCI\VEN_8086&DEV_56A0\1", r"PCI\VEN_10DE&DEV_2684\1");
     let (server, client) = ("Microsoft Windows Server 2025 Standard", "Microsoft Windows 11 Pro");
-    use Hypervisor::{Guest, None as NoHypervisor, Own};
     for (id, product, hypervisor, has, lacks) in [
         (amd, client, Some(Own), vec!["turn off Hyper-V"], vec!["Resizable BAR", "Windows Server"]),
         (

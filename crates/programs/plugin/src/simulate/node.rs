@@ -69,8 +69,8 @@ struct NodeInfo<'a> {
 /// comments at the top.
 pub(crate) fn manifest(report: &Report) -> Result<String, Failure> {
     let notes = report.notes.iter().map(|note| format!("# note: {}\n", printable_line(note)));
-    let hint = report.hint.map(|hint| format!("# hint: {hint}\n"));
-    let comments: String = notes.chain(hint).collect();
+    let hints = report.hints.iter().map(|hint| format!("# hint: {}\n", printable(hint)));
+    let comments: String = notes.chain(hints).collect();
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let node = serde_saphyr::to_string_with_options(&Node::of(report), options);
     Ok(["---\n", &comments, &node.map_err(Failure::runtime)?].concat())

@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) conditions: [Condition; 2],
     pub(crate) notes: Vec<String>,
     /// What to do about the notes. Only in the text.
-    pub(crate) hint: Option<&'static str>,
+    pub(crate) hints: Vec<String>,
 }
 
 pub(crate) struct SimulatedPod {
@@ -78,7 +78,7 @@ impl Report {
         }
         let notes = self.notes.iter().map(|note| format!("note: {}", printable(note)));
         lines.extend(similar(notes, limit));
-        lines.extend(self.hint.map(|hint| format!("hint: {hint}")));
+        lines.extend(self.hints.iter().map(|hint| format!("hint: {}", printable(hint))));
         if !verbose && self.pods.iter().any(|pod| pod.outcome.is_ok()) {
             lines.push(String::new());
             let what = "--verbose shows each pod's device entry, files and variables, and the \

@@ -308,6 +308,38 @@ fn the_smallest_inventory_has_a_pod_with_its_gpu_and_one_without_pnp_says_why_it
     }
 }
 
+/// As `doctor` says it.
+#[test]
+fn a_host_without_a_device_to_advertise_has_the_advice_about_each_cause() {
+    let hints = |inventory: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.yaml");
+        std::fs::write(&path, format!("schema: directx-inventory/v1\n{inventory}")).unwrap();
+        let (status, out, _) = run(&["simulate", "--inventory", path.to_str().unwrap()]);
+        assert_eq!(status, Some(0));
+        let (_, hints) = out.split_once("\nhint: ").unwrap_or_default();
+        hints.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let none = hints("adapters: []\n");
+    assert!(none.starts_with("install the GPU vendor's driver, or assign a GPU"), "{none}");
+    let tcc = hints(
+        "node: {nvml: {library: 'C:\\nvml.dll', gpus: [{index: 0, name: Tesla T4, driverVersion: \
+         '538.15', driverModel: TCC}]}}\nadapters: []\n",
+    );
+    assert!(tcc.starts_with("for compute only, switch the GPU with"), "{tcc}");
+    let stopped = hints(
+        "adapters: []\ndevicesWithoutAdapter: [{id: 'PCI\\VEN_10DE&DEV_2684\\1', description: GPU, \
+         problemCode: 43}]\n",
+    );
+    assert!(stopped.starts_with("GPU (PCI\\VEN_10DE&DEV_2684\\1): restart the host"), "{stopped}");
+    let integrated = hints(
+        "adapters: [{luid: 1, attributes: [d3d11-graphics, d3d12-graphics], hardware: true, \
+         integrated: true, hardwareId: {vendor: 0x8086, device: 1}, driverDescription: iGPU, pnp: \
+         {id: 'PCI\\VEN_8086&DEV_1\\1', locationPaths: ['PCIROOT(0)#PCI(0200)']}}]\n",
+    );
+    assert_eq!(integrated, "", "the note has the fix");
+}
+
 #[test]
 fn a_simulation_warns_of_a_misspelt_variable() {
     for format in ["text", "json"] {
