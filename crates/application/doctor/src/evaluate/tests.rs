@@ -1533,9 +1533,8 @@ fn every_reason_not_to_advertise_an_adapter_has_a_line_with_its_remedy() {
         assert_eq!(only.what, format!("not advertised: {reason}"));
         let remedy = reason.remedy(&snapshot.host);
         let statuses = match remedy {
-            Remedy::None => [Status::Ok, Status::Ok],
-            // The graphics of a management controller, or Microsoft's own, need none.
-            Remedy::VendorDriver => [Status::Ok, Status::Ok],
+            // The graphics of a management controller, or Microsoft's own, need no driver.
+            Remedy::None | Remedy::VendorDriver => [Status::Ok, Status::Ok],
             Remedy::Configure(_) => [Status::Warning, Status::Ok],
             Remedy::Repair(_) => [Status::Warning, Status::Warning],
         };

@@ -52,6 +52,11 @@ const VERSION_1_0: u32 = 1 << 16;
 const UNSUPPORTED: i32 = -3;
 const NOT_FOUND: i32 = -9;
 
+/// A library that loads may still fail to encode, as AMD's does in containers.
+fn version_of(encoder: &str, number: &str) -> String {
+    format!("{encoder} {number}, nothing encoded")
+}
+
 /// NVIDIA's NVENC.
 pub(super) fn nvenc(library: Loaded) -> Result<Devices, Refusal> {
     let functions = Nvenc::load(&library)?;
@@ -59,7 +64,7 @@ pub(super) fn nvenc(library: Loaded) -> Result<Devices, Refusal> {
     // SAFETY: writes one number.
     let status = unsafe { (functions.version)(&raw mut version) };
     check("NvEncodeAPIGetMaxSupportedVersion", status)?;
-    Ok((Some(format!("NVENC {}.{}", version >> 4, version & 0xf)), Vec::new()))
+    Ok((Some(version_of("NVENC", &format!("{}.{}", version >> 4, version & 0xf))), Vec::new()))
 }
 
 /// AMD's Advanced Media Framework.
@@ -70,7 +75,7 @@ pub(super) fn amf(library: Loaded) -> Result<Devices, Refusal> {
     let status = unsafe { (functions.version)(&raw mut version) };
     check("AMFQueryVersion", status)?;
     let [major, minor, release] = [48, 32, 16].map(|shift| version >> shift & 0xffff);
-    Ok((Some(format!("AMF {major}.{minor}.{release}")), Vec::new()))
+    Ok((Some(version_of("AMF", &format!("{major}.{minor}.{release}"))), Vec::new()))
 }
 
 /// Intel Quick Sync Video, whose version only a session reports.
@@ -88,6 +93,6 @@ pub(super) fn qsv(library: Loaded) -> Result<Devices, Refusal> {
     // SAFETY: the session is open, and there is room for the version.
     let status = unsafe { (functions.version)(session, &raw mut version) };
     check("MFXQueryVersion", status.min(0))?;
-    let version = format!("Quick Sync Video {}.{}", version >> 16, version & 0xffff);
-    Ok((Some(version), Vec::new()))
+    let number = format!("{}.{}", version >> 16, version & 0xffff);
+    Ok((Some(version_of("Quick Sync Video", &number)), Vec::new()))
 }
