@@ -373,12 +373,12 @@ func TestNotes(t *testing.T) {
 func TestOldClusters(t *testing.T) {
 	const old = "--kube-version=1.31.4"
 	_, messages, err := render(t, "featureDiscovery: {enabled: true}", old)
-	if err == nil || !strings.Contains(messages, "featureDiscovery.admissionPolicy needs Kubernetes 1.32 or newer, and this cluster has v1.31.4") {
+	if err == nil || !strings.Contains(messages, "featureDiscovery.admissionPolicy needs Kubernetes 1.32 or newer, and Helm renders the chart for v1.31.4: with `helm template`, set --kube-version") {
 		t.Errorf("got %v: %s", err, messages)
 	}
 	const injection = "visibility: {enabled: true, inject: true}"
 	_, messages, err = render(t, injection, "--kube-version=1.35.9")
-	if err == nil || !strings.Contains(messages, "visibility.inject needs Kubernetes 1.36 or newer, and this cluster has v1.35.9") {
+	if err == nil || !strings.Contains(messages, "visibility.inject needs Kubernetes 1.36 or newer, and Helm renders the chart for v1.35.9: with `helm template`, set --kube-version") {
 		t.Errorf("got %v: %s", err, messages)
 	}
 	if _, messages, err = render(t, injection, "--kube-version=1.36.0-eks-1"); err != nil {

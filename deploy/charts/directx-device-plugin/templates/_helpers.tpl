@@ -171,6 +171,15 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- $names | uniq | toJson -}}
 {{- end -}}
 
+{{/* Fails if Helm renders for an older Kubernetes. Without a cluster, it renders for the one that it was built with. The arguments are
+`root`, `value`, the first `version`, and the `alternative` to an update. */}}
+{{- define "directx-device-plugin.needKubernetes" -}}
+{{- $version := .root.Capabilities.KubeVersion.Version -}}
+{{- if semverCompare (printf "<%s.0-0" .version) $version -}}
+{{- fail (printf "%s needs Kubernetes %s or newer, and Helm renders the chart for %s: with `helm template`, set --kube-version to the version of your cluster; if the cluster has this version, update it, or %s" .value .version $version .alternative) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The system of the nodes. */}}
 {{- define "directx-device-plugin.os" -}}
 {{- ternary "linux" "windows" .Values.demonstration.enabled -}}
