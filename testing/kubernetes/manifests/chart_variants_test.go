@@ -327,9 +327,9 @@ visibility: {enabled: true}
 		name: "keys without values",
 		values: "nodeSelector:\ntolerations:\naffinity:\npodAnnotations:\npodLabels:\nenv:\nmetrics: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n" +
 			"podMonitor: {enabled: true, labels: }\nprometheusRule: {enabled: true, labels: }\ndashboard: {enabled: true, labels: }\nvisibility: {enabled: true}",
-		relaxed: true,
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "nodes", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.NodeSelector), "map[kubernetes.io/arch:amd64 kubernetes.io/os:windows]")
+			mustEqual(t, "label of the dashboard", found.configMaps[0].Labels["grafana_dashboard"], "1")
 		},
 	},
 	{
@@ -602,6 +602,17 @@ pools:
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
 				"example.com/plugin@sha256:"+strings.Repeat("0", 64))
+		},
+	},
+	{
+		name: "keys without values in a list",
+		values: "nodeSelector: {zone: a}\ntolerations: [{key: , operator: Exists, effect: }]\naffinity: {podAntiAffinity: }\n" +
+			"pools: [{name: a, nodeSelector: {pool: a}, config: , driverModels: , fallback: , affinity: , tolerations: , resources: }]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 2, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "tolerations", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.Tolerations), "[{ Exists   <nil>}]")
 		},
 	},
 	{

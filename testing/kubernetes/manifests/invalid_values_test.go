@@ -1,10 +1,23 @@
 package manifests
 
+import (
+	"slices"
+	"testing"
+)
+
 // injected are the values that start containers with directx-visible.
 const injected = "visibility: {enabled: true, inject: true}\n"
 
-// invalidValues are values that the chart refuses, with a part of the message.
-var invalidValues = []struct{ name, values, message string }{
+// invalidValue is values that the chart refuses, with a part of the message.
+type invalidValue struct{ name, values, message string }
+
+// refused returns all values that the chart refuses.
+func refused(t *testing.T) []invalidValue {
+	t.Helper()
+	return slices.Concat(invalidValues, valuesWithoutSwitch(t))
+}
+
+var invalidValues = []invalidValue{
 	{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
 	{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
 	{"feature that does not exist", "metrics: {podMonitor: true}", "additional properties 'podMonitor' not allowed"},
@@ -35,8 +48,6 @@ var invalidValues = []struct{ name, values, message string }{
 		"demonstration.image.repository is registry.example.com/linux, which does not exist"},
 	{"the registry of a clone for directx-visible", "visibility: {enabled: true, image: {repository: registry.example.com/visible}}",
 		"visibility.image.repository is registry.example.com/visible, which does not exist"},
-	{"injection without files", "visibility: {inject: true}", "visibility.inject needs visibility.enabled"},
-	{"requirement without injection", "visibility: {enabled: true, require: true}", "visibility.require and visibility.resources need visibility.inject"},
 	{"injection with an unknown configuration", "visibility: {enabled: true, inject: true}\nconfig: {name: x, default: a}",
 		"visibility.inject does not know the resources in the ConfigMap x: list them in visibility.resources"},
 	{"injection with files switched off by a variable", injected + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: 'Off'}]",
@@ -63,7 +74,7 @@ var invalidValues = []struct{ name, values, message string }{
 	{"a directory that is relative", "devicePluginDir: device-plugins", "at '/devicePluginDir'"},
 	{"a directory with a space", "devicePluginDir: 'D:\\my kubelet'", "at '/devicePluginDir'"},
 	{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
-	{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number, want string"},
+	{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number"},
 	{"invalid namespace", "namespaceOverride: Kube_System", "at '/namespaceOverride'"},
 	{"unknown key of a toleration", "tolerations: [{taint: x}]", "additional properties 'taint' not allowed"},
 	{"configuration that is no text", "config: {map: {a: {multitenancy: 4}}}", "at '/config/map/a': got object, want string"},
@@ -88,10 +99,6 @@ var invalidValues = []struct{ name, values, message string }{
 		`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
 	{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
 	{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
-	{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled needs metrics.enabled"},
-	{"Services without metrics", "serviceMonitor: {enabled: true}", "serviceMonitor.enabled needs metrics.enabled"},
-	{"alerts without metrics", "prometheusRule: {enabled: true}", "prometheusRule.enabled needs metrics.enabled"},
-	{"dashboard without metrics", "dashboard: {enabled: true}", "dashboard.enabled needs metrics.enabled"},
 	{"two monitors", "metrics: {enabled: true}\npodMonitor: {enabled: true}\nserviceMonitor: {enabled: true}",
 		"podMonitor.enabled and serviceMonitor.enabled cannot be combined"},
 	{"a monitor of a loopback address", "metrics: {enabled: true, address: 127.0.0.1}\npodMonitor: {enabled: true}",
@@ -122,9 +129,6 @@ var invalidValues = []struct{ name, values, message string }{
 		"featureDiscovery.startupTaint is node.kubernetes.io/not-ready, a taint of Kubernetes: use a key with another prefix"},
 	{"a taint of a project of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: k8s.io/x}", "featureDiscovery.startupTaint is k8s.io/x"},
 	{"no account", "featureDiscovery: {enabled: true}\nserviceAccount: {create: false}", "set serviceAccount.name to an account that exists"},
-	{"clean-up without roles", "featureDiscovery: {enabled: true, cleanup: true}\nrbac: {create: false}", "featureDiscovery.cleanup needs rbac.create"},
-	{"no port", "metrics: {port: null}", "at '/metrics': missing property 'port'"},
-	{"no log format", "logFormat: null", "missing property 'logFormat'"},
 	{"two pools with one selector", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, nodeSelector: {pool: x, kubernetes.io/os: windows}}]",
 		"pools[0] (a) also selects the nodes of pools[1] (b)"},
 	{"a pool inside another one", "pools: [{name: t4, nodeSelector: {gpu: t4}}, {name: dev, nodeSelector: {gpu: t4, team: dev}}]",
@@ -153,4 +157,11 @@ var invalidValues = []struct{ name, values, message string }{
 	{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
 	{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 		`pools[0] (x) selects the configuration "c", which config.map does not have`},
+	{"a label without a value", "nodeSelector: {pool: }", "at '/nodeSelector/pool': got null, want string"},
+	{"the pace of updates by hand", "updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}",
+		"updateStrategy.rollingUpdate.maxUnavailable has no effect, because updateStrategy.type is OnDelete"},
+	{"GPUs beside an inventory", "demonstration: {enabled: true, gpus: [L4], inventory: x}", "demonstration.gpus has no effect, because demonstration.inventory has the devices"},
+	{"the tag of another image", "demonstration: {enabled: true}\nimage: {tag: test}", "image.tag has no effect in a demonstration, which has another image: set demonstration.image.tag"},
 }
+
+const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
