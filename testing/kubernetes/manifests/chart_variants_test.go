@@ -184,13 +184,9 @@ var variants = []variant{
 	},
 	{
 		name:   "replicas",
-		values: "sharing: {replicas: 4}\nextraArgs: [--driver-model=wddm]",
+		values: "sharing: {replicas: 4}",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
-		},
-		check: func(t *testing.T, found objects) {
-			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
-			mustEqual(t, "last argument", args[len(args)-1], "--driver-model=wddm")
 		},
 	},
 	{
@@ -418,6 +414,8 @@ visibility: {enabled: true}
 		values: "featureDiscovery: {enabled: true}\nextraArgs: [--pod-resources=x]\nlogFormat: json\nlogLevel: debug\n" +
 			"env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: '4'}]",
 		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--pod-resources=x")
 			for _, daemonSet := range found.daemonSets[1:] {
 				mustOnlyAskThePlugin(t, daemonSet)
 				mustEqual(t, "arguments", strings.Join(daemonSet.Spec.Template.Spec.Containers[0].Args, " "),
@@ -602,6 +600,20 @@ pools:
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
 				"example.com/plugin@sha256:"+strings.Repeat("0", 64))
+		},
+	},
+	{
+		name: "quantities",
+		values: "resources: {requests: {cpu: 1, memory: 1e8}, limits: {cpu: 1.5, memory: 1.5Gi}}\n" +
+			"featureDiscovery: {enabled: true, resources: {limits: {cpu: null, memory: 128M}}}\n" +
+			"pools: [{name: a, nodeSelector: {pool: a}, resources: {requests: {cpu: 100m, memory: '1'}, limits: {cpu: '2', memory: null}}}, {name: b, nodeSelector: {pool: b}}]",
+		relaxed: true,
+		check: func(t *testing.T, found objects) {
+			for i, expected := range []string{"100m 1 2 0", "1 100M 1500m 1536Mi", "10m 32Mi 0 128M", "10m 32Mi 0 128M"} {
+				resources := found.daemonSets[i].Spec.Template.Spec.Containers[0].Resources
+				mustEqual(t, found.daemonSets[i].Name, strings.Join([]string{resources.Requests.Cpu().String(), resources.Requests.Memory().String(),
+					resources.Limits.Cpu().String(), resources.Limits.Memory().String()}, " "), expected)
+			}
 		},
 	},
 	{

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -218,4 +219,17 @@ func nested(path string, value any) any {
 		value = map[string]any{name: value}
 	}
 	return value
+}
+
+// contradictions are additional arguments that the chart has values for.
+func contradictions() (found []invalidValue) {
+	for option, value := range map[string]string{
+		"--driver-model": "driverModels", "--config": "config.map", "--device-plugin-dir": "devicePluginDir", "--log-format": "logFormat",
+		"--log-level": "logLevel", "--listen": "metrics.enabled, metrics.address and metrics.port", "--inventory": "demonstration.inventory",
+	} {
+		message := fmt.Sprintf("extraArgs contains %s, which the chart sets: set %s instead", option, value)
+		found = append(found, invalidValue{option, "extraArgs: ['" + option + "=x']", message},
+			invalidValue{option + " and its value", "extraArgs: [--pod-resources=x, " + option + ", x]", message})
+	}
+	return append(found, invalidValue{"--demonstration", "extraArgs: [--demonstration]", "set demonstration.enabled instead"})
 }
