@@ -603,6 +603,21 @@ pools:
 		},
 	},
 	{
+		name:   "timings of the probes",
+		values: "startupProbe: {failureThreshold: 90}\nreadinessProbe: {periodSeconds: 30}\nlivenessProbe: {timeoutSeconds: 30}",
+		check: func(t *testing.T, found objects) {
+			container := found.daemonSets[0].Spec.Template.Spec.Containers[0]
+			for _, probe := range []struct {
+				name, expected string
+				found          *corev1.Probe
+			}{
+				{"startup", "10 10 90", container.StartupProbe}, {"readiness", "30 10 2", container.ReadinessProbe}, {"liveness", "100 30 3", container.LivenessProbe},
+			} {
+				mustEqual(t, probe.name, fmt.Sprint(probe.found.PeriodSeconds, probe.found.TimeoutSeconds, probe.found.FailureThreshold), probe.expected)
+			}
+		},
+	},
+	{
 		name: "quantities",
 		values: "resources: {requests: {cpu: 1, memory: 1e8}, limits: {cpu: 1.5, memory: 1.5Gi}}\n" +
 			"featureDiscovery: {enabled: true, resources: {limits: {cpu: null, memory: 128M}}}\n" +

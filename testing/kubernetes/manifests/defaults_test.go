@@ -57,6 +57,7 @@ featureDiscovery: {enabled: true, cleanup: true, gfdLabels: true, apiServer: {ho
 serviceAccount: {name: directx, annotations: {a: b}}
 psa: {enabled: true}
 updateStrategy: {rollingUpdate: {maxUnavailable: 1}}
+livenessProbe: {periodSeconds: 1}
 resources: {limits: {cpu: 3, a/b: 1}}
 config: {map: {a: ''}}
 logLevel: debug

@@ -191,6 +191,8 @@ var invalidValues = []invalidValue{
 	{"a quantity with two points", "resources: {limits: {memory: 1.2.3Gi}}", "at '/resources/limits/memory'"},
 	{"a quantity with small letters", "featureDiscovery: {enabled: true, resources: {limits: {memory: 128mi}}}", "at '/featureDiscovery/resources/limits/memory'"},
 	{"a quantity of a pool", "pools: [{name: a, nodeSelector: {pool: a}, resources: {limits: {memory: 256MB}}}]", "at '/pools/0/resources/limits/memory'"},
+	{"a probe that never runs", "livenessProbe: {periodSeconds: 0}", "at '/livenessProbe/periodSeconds': minimum: got 0, want 1"},
+	{"another kind of probe", "readinessProbe: {httpGet: {port: 1}}", "additional properties 'httpGet' not allowed"},
 	{"the pace of updates by hand", "updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}",
 		"updateStrategy.rollingUpdate.maxUnavailable has no effect, because updateStrategy.type is OnDelete"},
 	{"GPUs beside an inventory", "demonstration: {enabled: true, gpus: [L4], inventory: x}", "demonstration.gpus has no effect, because demonstration.inventory has the devices"},
