@@ -1,5 +1,6 @@
 //! The manifests in `deploy`, which are renderings of the Helm chart. Each folder in `deploy/values`
-//! is one manifest, and each of its files has the values of one release.
+//! is one manifest, and each of its files has the values of one release. The chart's `defaults.yaml`
+//! is a copy of its `values.yaml`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,6 +21,9 @@ const KUBERNETES: &str = "1.36.0";
 
 /// Writes all manifests.
 pub(crate) fn update() -> Result<()> {
+    // The templates read the defaults.
+    let (path, text) = defaults()?;
+    fs::write(path, text)?;
     for (path, text) in rendered()? {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -29,7 +33,7 @@ pub(crate) fn update() -> Result<()> {
 
 /// Fails unless the manifests are what the chart renders.
 pub(crate) fn check() -> Result<()> {
-    for (path, text) in rendered()? {
+    for (path, text) in [defaults()?].into_iter().chain(rendered()?) {
         let found = fs::read_to_string(&path);
         let found = found.with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(
@@ -54,6 +58,20 @@ fn rendered() -> Result<Vec<(PathBuf, String)>> {
             Ok((path, manifest(&helm, &values)?))
         })
         .collect()
+}
+
+/// The values of the chart without comments, in a file that its templates can read.
+fn defaults() -> Result<(PathBuf, String)> {
+    let chart = workspace::root().join("deploy/charts/directx-device-plugin");
+    let values = fs::read_to_string(chart.join("values.yaml"))?;
+    let mut text = "# The values of values.yaml, by `cargo xtask update --manifests`.\n".to_owned();
+    for line in values.lines() {
+        if !line.is_empty() && !line.trim_start().starts_with('#') {
+            text += line;
+            text.push('\n');
+        }
+    }
+    Ok((chart.join("defaults.yaml"), text))
 }
 
 /// The releases whose values are in `folder`, after the comment of the first one.

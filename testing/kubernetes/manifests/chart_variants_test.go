@@ -184,13 +184,9 @@ var variants = []variant{
 	},
 	{
 		name:   "replicas",
-		values: "sharing: {replicas: 4}\nextraArgs: [--driver-model=wddm]",
+		values: "sharing: {replicas: 4}",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
-		},
-		check: func(t *testing.T, found objects) {
-			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
-			mustEqual(t, "last argument", args[len(args)-1], "--driver-model=wddm")
 		},
 	},
 	{
@@ -327,9 +323,9 @@ visibility: {enabled: true}
 		name: "keys without values",
 		values: "nodeSelector:\ntolerations:\naffinity:\npodAnnotations:\npodLabels:\nenv:\nmetrics: {enabled: true}\nfeatureDiscovery: {enabled: true, cleanup: true}\n" +
 			"podMonitor: {enabled: true, labels: }\nprometheusRule: {enabled: true, labels: }\ndashboard: {enabled: true, labels: }\nvisibility: {enabled: true}",
-		relaxed: true,
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "nodes", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.NodeSelector), "map[kubernetes.io/arch:amd64 kubernetes.io/os:windows]")
+			mustEqual(t, "label of the dashboard", found.configMaps[0].Labels["grafana_dashboard"], "1")
 		},
 	},
 	{
@@ -418,6 +414,8 @@ visibility: {enabled: true}
 		values: "featureDiscovery: {enabled: true}\nextraArgs: [--pod-resources=x]\nlogFormat: json\nlogLevel: debug\n" +
 			"env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: '4'}]",
 		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--pod-resources=x")
 			for _, daemonSet := range found.daemonSets[1:] {
 				mustOnlyAskThePlugin(t, daemonSet)
 				mustEqual(t, "arguments", strings.Join(daemonSet.Spec.Template.Spec.Containers[0].Args, " "),
@@ -602,6 +600,46 @@ pools:
 		check: func(t *testing.T, found objects) {
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
 				"example.com/plugin@sha256:"+strings.Repeat("0", 64))
+		},
+	},
+	{
+		name:   "timings of the probes",
+		values: "startupProbe: {failureThreshold: 90}\nreadinessProbe: {periodSeconds: 30}\nlivenessProbe: {timeoutSeconds: 30}",
+		check: func(t *testing.T, found objects) {
+			container := found.daemonSets[0].Spec.Template.Spec.Containers[0]
+			for _, probe := range []struct {
+				name, expected string
+				found          *corev1.Probe
+			}{
+				{"startup", "10 10 90", container.StartupProbe}, {"readiness", "30 10 2", container.ReadinessProbe}, {"liveness", "100 30 3", container.LivenessProbe},
+			} {
+				mustEqual(t, probe.name, fmt.Sprint(probe.found.PeriodSeconds, probe.found.TimeoutSeconds, probe.found.FailureThreshold), probe.expected)
+			}
+		},
+	},
+	{
+		name: "quantities",
+		values: "resources: {requests: {cpu: 1, memory: 1e8}, limits: {cpu: 1.5, memory: 1.5Gi}}\n" +
+			"featureDiscovery: {enabled: true, resources: {limits: {cpu: null, memory: 128M}}}\n" +
+			"pools: [{name: a, nodeSelector: {pool: a}, resources: {requests: {cpu: 100m, memory: '1'}, limits: {cpu: '2', memory: null}}}, {name: b, nodeSelector: {pool: b}}]",
+		relaxed: true,
+		check: func(t *testing.T, found objects) {
+			for i, expected := range []string{"100m 1 2 0", "1 100M 1500m 1536Mi", "10m 32Mi 0 128M", "10m 32Mi 0 128M"} {
+				resources := found.daemonSets[i].Spec.Template.Spec.Containers[0].Resources
+				mustEqual(t, found.daemonSets[i].Name, strings.Join([]string{resources.Requests.Cpu().String(), resources.Requests.Memory().String(),
+					resources.Limits.Cpu().String(), resources.Limits.Memory().String()}, " "), expected)
+			}
+		},
+	},
+	{
+		name: "keys without values in a list",
+		values: "nodeSelector: {zone: a}\ntolerations: [{key: , operator: Exists, effect: }]\naffinity: {podAntiAffinity: }\n" +
+			"pools: [{name: a, nodeSelector: {pool: a}, config: , driverModels: , fallback: , affinity: , tolerations: , resources: }]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 2, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "tolerations", fmt.Sprint(found.daemonSets[0].Spec.Template.Spec.Tolerations), "[{ Exists   <nil>}]")
 		},
 	},
 	{

@@ -1,10 +1,23 @@
 package manifests
 
+import (
+	"slices"
+	"testing"
+)
+
 // injected are the values that start containers with directx-visible.
 const injected = "visibility: {enabled: true, inject: true}\n"
 
-// invalidValues are values that the chart refuses, with a part of the message.
-var invalidValues = []struct{ name, values, message string }{
+// invalidValue is values that the chart refuses, with a part of the message.
+type invalidValue struct{ name, values, message string }
+
+// refused returns all values that the chart refuses.
+func refused(t *testing.T) []invalidValue {
+	t.Helper()
+	return slices.Concat(invalidValues, valuesWithoutSwitch(t), contradictions())
+}
+
+var invalidValues = []invalidValue{
 	{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
 	{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
 	{"feature that does not exist", "metrics: {podMonitor: true}", "additional properties 'podMonitor' not allowed"},
@@ -22,21 +35,42 @@ var invalidValues = []struct{ name, values, message string }{
 	{"an update of a word", "updateStrategy: {rollingUpdate: {maxUnavailable: abc}}", "at '/updateStrategy/rollingUpdate/maxUnavailable': 'abc' does not match pattern"},
 	{"tag that is a number", "image: {tag: 1.0}", "at '/image/tag': got number, want string"},
 	{"invalid digest", "image: {digest: 'sha256:12'}", "at '/image/digest'"},
-	{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}", "at '/image/repository'"},
-	{"repository with a tag that is a number", "image: {repository: 'example.com/plugin:1'}", "at '/image/repository'"},
+	{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}",
+		`image.repository is example.com/plugin:1.0, which contains a tag: set image.repository to example.com/plugin, and image.tag to "1.0"`},
+	{"repository with a tag that is a number", "image: {repository: 'example.com:5000/plugin:1'}",
+		`which contains a tag: set image.repository to example.com:5000/plugin, and image.tag to "1"`},
+	{"only a name with a tag", "image: {repository: 'plugin:latest'}", `which contains a tag: set image.repository to plugin, and image.tag to "latest"`},
+	{"repository with a digest", "image: {repository: 'example.com/plugin@" + digest + "'}",
+		"which contains a digest: set image.repository to example.com/plugin, and image.digest to " + digest},
+	{"repository with a tag and a digest", "image: {repository: 'example.com/plugin:1.0@" + digest + "'}",
+		"which contains a digest: set image.repository to example.com/plugin, and image.digest to " + digest},
+	{"repository with a scheme", "image: {repository: 'https://example.com/plugin'}",
+		"image.repository is https://example.com/plugin, and the names of images begin with the registry: write example.com/plugin"},
+	{"only a registry", "image: {repository: registry.your-company.example}",
+		"image.repository is registry.your-company.example, and an image needs a registry and a name in it: write both, such as registry.your-company.example/directx-device-plugin"},
+	{"only a registry with a port", "image: {repository: 'registry.your-company.example:5000'}", "and an image needs a registry and a name in it"},
+	{"a registry and nothing in it", "image: {repository: registry.your-company.example/}", "and an image needs a registry and a name in it"},
+	{"only this host", "image: {repository: localhost}", "and an image needs a registry and a name in it"},
+	{"no registry", "image: {repository: directx-device-plugin}", "and an image needs a registry and a name in it"},
+	{"a folder without a registry", "image: {repository: your-company/directx-device-plugin}", "or docker.io/your-company/directx-device-plugin for Docker Hub"},
+	{"a slash at the end", "image: {repository: example.com/plugin/}", "image.repository is example.com/plugin/, which is no name of an image"},
+	{"a blank in a repository", "image: {repository: 'example.com/my plugin'}", "image.repository is example.com/my plugin, which is no name of an image"},
+	{"repository of directx-visible without a registry", "visibility: {enabled: true, image: {repository: your-company/visible}}",
+		"visibility.image.repository is your-company/visible, and an image needs a registry and a name in it"},
 	{"repository with capitals", "image: {repository: ghcr.io/TensorWorks/directx-device-plugin}",
 		"image.repository is ghcr.io/TensorWorks/directx-device-plugin, and the names of images have no capitals: write ghcr.io/tensorworks/directx-device-plugin"},
 	{"repository for Linux with capitals", "demonstration: {enabled: true, image: {repository: Linux}}", "demonstration.image.repository is Linux, and the names of images have no capitals: write linux"},
 	{"repository of directx-visible with capitals", "visibility: {enabled: true, image: {repository: a/Visible}}", "visibility.image.repository is a/Visible, and the names"},
-	{"repository of directx-visible with a tag", "visibility: {image: {repository: 'example.com/visible:1.0'}}", "at '/visibility/image/repository'"},
+	{"repository of directx-visible with a tag", "visibility: {enabled: true, image: {repository: 'visible:1'}}",
+		`visibility.image.repository is visible:1, which contains a tag: set visibility.image.repository to visible, and visibility.image.tag to "1"`},
+	{"repository for Linux with a digest", "demonstration: {enabled: true, image: {repository: 'linux@" + digest + "'}}",
+		"set demonstration.image.repository to linux, and demonstration.image.digest to " + digest},
 	{"the registry of a clone", "image: {repository: registry.example.com/directx-device-plugin}",
 		"image.repository is registry.example.com/directx-device-plugin, which does not exist: push the image to your registry"},
 	{"the registry of a clone for Linux", "demonstration: {enabled: true, image: {repository: registry.example.com/linux}}",
 		"demonstration.image.repository is registry.example.com/linux, which does not exist"},
 	{"the registry of a clone for directx-visible", "visibility: {enabled: true, image: {repository: registry.example.com/visible}}",
 		"visibility.image.repository is registry.example.com/visible, which does not exist"},
-	{"injection without files", "visibility: {inject: true}", "visibility.inject needs visibility.enabled"},
-	{"requirement without injection", "visibility: {enabled: true, require: true}", "visibility.require and visibility.resources need visibility.inject"},
 	{"injection with an unknown configuration", "visibility: {enabled: true, inject: true}\nconfig: {name: x, default: a}",
 		"visibility.inject does not know the resources in the ConfigMap x: list them in visibility.resources"},
 	{"injection with files switched off by a variable", injected + "env: [{name: WDDM_DEVICE_PLUGIN_VISIBILITY, value: 'Off'}]",
@@ -59,11 +93,13 @@ var invalidValues = []struct{ name, values, message string }{
 	{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
 	{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
 	{"a variable for the directory", "env: [{name: PLUGIN_SOCK_DIR, value: 'D:\\x'}]", "set devicePluginDir instead"},
-	{"an argument for the directory", "extraArgs: ['--device-plugin-dir=D:\\x']", "set devicePluginDir instead"},
+	{"a variable for the directory in small letters", "env: [{name: plugin_sock_dir, value: 'D:\\x'}]", "set devicePluginDir instead"},
+	{"a configuration file beside a configuration", "sharing: {replicas: 2}\nenv: [{name: WDDM_DEVICE_PLUGIN_CONFIG_FILE, value: 'C:\\x'}]",
+		"env contains WDDM_DEVICE_PLUGIN_CONFIG_FILE, which has no effect"},
 	{"a directory that is relative", "devicePluginDir: device-plugins", "at '/devicePluginDir'"},
 	{"a directory with a space", "devicePluginDir: 'D:\\my kubelet'", "at '/devicePluginDir'"},
 	{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
-	{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number, want string"},
+	{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number"},
 	{"invalid namespace", "namespaceOverride: Kube_System", "at '/namespaceOverride'"},
 	{"unknown key of a toleration", "tolerations: [{taint: x}]", "additional properties 'taint' not allowed"},
 	{"configuration that is no text", "config: {map: {a: {multitenancy: 4}}}", "at '/config/map/a': got object, want string"},
@@ -88,10 +124,6 @@ var invalidValues = []struct{ name, values, message string }{
 		`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
 	{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
 	{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
-	{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled needs metrics.enabled"},
-	{"Services without metrics", "serviceMonitor: {enabled: true}", "serviceMonitor.enabled needs metrics.enabled"},
-	{"alerts without metrics", "prometheusRule: {enabled: true}", "prometheusRule.enabled needs metrics.enabled"},
-	{"dashboard without metrics", "dashboard: {enabled: true}", "dashboard.enabled needs metrics.enabled"},
 	{"two monitors", "metrics: {enabled: true}\npodMonitor: {enabled: true}\nserviceMonitor: {enabled: true}",
 		"podMonitor.enabled and serviceMonitor.enabled cannot be combined"},
 	{"a monitor of a loopback address", "metrics: {enabled: true, address: 127.0.0.1}\npodMonitor: {enabled: true}",
@@ -122,9 +154,6 @@ var invalidValues = []struct{ name, values, message string }{
 		"featureDiscovery.startupTaint is node.kubernetes.io/not-ready, a taint of Kubernetes: use a key with another prefix"},
 	{"a taint of a project of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: k8s.io/x}", "featureDiscovery.startupTaint is k8s.io/x"},
 	{"no account", "featureDiscovery: {enabled: true}\nserviceAccount: {create: false}", "set serviceAccount.name to an account that exists"},
-	{"clean-up without roles", "featureDiscovery: {enabled: true, cleanup: true}\nrbac: {create: false}", "featureDiscovery.cleanup needs rbac.create"},
-	{"no port", "metrics: {port: null}", "at '/metrics': missing property 'port'"},
-	{"no log format", "logFormat: null", "missing property 'logFormat'"},
 	{"two pools with one selector", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, nodeSelector: {pool: x, kubernetes.io/os: windows}}]",
 		"pools[0] (a) also selects the nodes of pools[1] (b)"},
 	{"a pool inside another one", "pools: [{name: t4, nodeSelector: {gpu: t4}}, {name: dev, nodeSelector: {gpu: t4, team: dev}}]",
@@ -153,4 +182,21 @@ var invalidValues = []struct{ name, values, message string }{
 	{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
 	{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 		`pools[0] (x) selects the configuration "c", which config.map does not have`},
+	{"a label without a value", "nodeSelector: {pool: }", "at '/nodeSelector/pool': got null, want string"},
+	{"a unit that does not exist", "resources: {limits: {memory: 256MB}}", "at '/resources/limits/memory'"},
+	{"a quantity of a word", "resources: {requests: {cpu: half}}", "at '/resources/requests/cpu'"},
+	{"a negative quantity", "resources: {requests: {cpu: -1}}", "at '/resources/requests/cpu'"},
+	{"a negative quantity in quotes", "resources: {requests: {cpu: '-100m'}}", "at '/resources/requests/cpu'"},
+	{"a quantity with a blank", "resources: {limits: {memory: 256 Mi}}", "at '/resources/limits/memory'"},
+	{"a quantity with two points", "resources: {limits: {memory: 1.2.3Gi}}", "at '/resources/limits/memory'"},
+	{"a quantity with small letters", "featureDiscovery: {enabled: true, resources: {limits: {memory: 128mi}}}", "at '/featureDiscovery/resources/limits/memory'"},
+	{"a quantity of a pool", "pools: [{name: a, nodeSelector: {pool: a}, resources: {limits: {memory: 256MB}}}]", "at '/pools/0/resources/limits/memory'"},
+	{"a probe that never runs", "livenessProbe: {periodSeconds: 0}", "at '/livenessProbe/periodSeconds': minimum: got 0, want 1"},
+	{"another kind of probe", "readinessProbe: {httpGet: {port: 1}}", "additional properties 'httpGet' not allowed"},
+	{"the pace of updates by hand", "updateStrategy: {type: OnDelete, rollingUpdate: {maxUnavailable: 1}}",
+		"updateStrategy.rollingUpdate.maxUnavailable has no effect, because updateStrategy.type is OnDelete"},
+	{"GPUs beside an inventory", "demonstration: {enabled: true, gpus: [L4], inventory: x}", "demonstration.gpus has no effect, because demonstration.inventory has the devices"},
+	{"the tag of another image", "demonstration: {enabled: true}\nimage: {tag: test}", "image.tag has no effect in a demonstration, which has another image: set demonstration.image.tag"},
 }
+
+const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"

@@ -41,7 +41,7 @@ func TestOldestHelm(t *testing.T) {
 			mustEqual(t, "objects", documents(found), documents(expected))
 		})
 	}
-	for _, invalid := range invalidValues {
+	for _, invalid := range refused(t) {
 		t.Run(invalid.name, func(t *testing.T) {
 			t.Parallel()
 			if _, _, err := runVersion(t, oldest, append(template(t, invalid.values), "--kube-version=1.37.0")...); err == nil {
@@ -49,6 +49,7 @@ func TestOldestHelm(t *testing.T) {
 			}
 		})
 	}
+	mustReadNullsAsDefaults(t, oldest)
 }
 
 // documents returns the documents of a manifest in an order that does not depend on the version of helm.

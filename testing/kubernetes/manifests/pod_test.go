@@ -50,7 +50,7 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	for _, container := range append(pod.InitContainers, pod.Containers...) {
 		found = append(found, containerFaults(container)...)
 		must(container.SecurityContext == nil || isLinux(daemonSet), "the container changes the security context of the pod")
-		hasProbes := container.ReadinessProbe != nil && container.ReadinessProbe.Exec != nil && container.LivenessProbe != nil && container.LivenessProbe.Exec != nil
+		hasProbes := isCommand(container.StartupProbe) && isCommand(container.ReadinessProbe) && isCommand(container.LivenessProbe)
 		must(hasProbes == isPlugin(daemonSet), "the container has no probes with commands, or needs none")
 		hasPages := isProbed(container, container.ReadinessProbe, "/readyz") && isProbed(container, container.LivenessProbe, "/healthz")
 		must(hasPages == discovers, "the container has no probes of its pages, or needs none")
@@ -99,6 +99,10 @@ func isPlugin(daemonSet *appsv1.DaemonSet) bool {
 	return !isDiscovery(daemonSet) && !isVisible(daemonSet)
 }
 
+func isCommand(probe *corev1.Probe) bool {
+	return probe != nil && probe.Exec != nil
+}
+
 // isProbed reports whether a probe asks the container's port for this page, at the address that the
 // program listens on.
 func isProbed(container corev1.Container, probe *corev1.Probe, page string) bool {
@@ -127,9 +131,11 @@ func containerFaults(container corev1.Container) []string {
 	for name, list := range map[string]corev1.ResourceList{"requests": container.Resources.Requests, "limits": container.Resources.Limits} {
 		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
 	}
-	if probe := container.LivenessProbe; probe != nil && probe.Exec != nil {
-		must(slices.Contains(probe.Exec.Command, "--live"), "the livenessProbe restarts a plugin that waits")
-		must(slices.ContainsFunc(container.Env, isPodUID), "another plugin on the node answers the probes")
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe} {
+		if isCommand(probe) {
+			must(slices.Contains(probe.Exec.Command, "--live"), "a probe restarts a plugin that waits")
+			must(slices.ContainsFunc(container.Env, isPodUID), "another plugin on the node answers the probes")
+		}
 	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
 	// characters a meaning of its own. It removes quotes only if the command begins with one, which it
@@ -151,8 +157,8 @@ func isPodUID(variable corev1.EnvVar) bool {
 // words are the words of all commands of a container.
 func words(container corev1.Container) []string {
 	all := append(append([]string{}, container.Command...), container.Args...)
-	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
-		if probe != nil && probe.Exec != nil {
+	for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+		if isCommand(probe) {
 			all = append(all, probe.Exec.Command...)
 		}
 	}
@@ -164,10 +170,10 @@ func TestJudges(t *testing.T) {
 	valid := read(t, "deploy/multitenancy-configmap.yml")
 	for _, change := range []struct{ from, to, fault string }{
 		{"hostNetwork: true", "hostnetwork: true", `unknown field "spec.template.spec.hostnetwork"`},
-		{"periodSeconds: 15", "periodSeconds: often", "cannot unmarshal string"},
+		{"periodSeconds: 120", "periodSeconds: often", "cannot unmarshal string"},
 		{"hostNetwork: true", "hostNetwork: false", "hostNetwork must be true if pod contains any hostProcess containers"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "token"},
-		{"- --live", "- --verbose", "restarts a plugin that waits"},
+		{"- --live", "- --verbose", "a probe restarts a plugin that waits"},
 		{"- serve", "- serve&echo", "cmd does not pass on"},
 		{"multitenancy: 4", "multitenacy: 4", "did you mean `multitenancy`?"},
 		{"- '--config=", "- '--listen=", "the program does not use"},

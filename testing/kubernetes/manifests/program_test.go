@@ -88,7 +88,7 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 			c.arguments = append(c.arguments, c.expand(word))
 		}
 	}
-	for _, probe := range []*corev1.Probe{spec.ReadinessProbe, spec.LivenessProbe} {
+	for _, probe := range []*corev1.Probe{spec.StartupProbe, spec.ReadinessProbe, spec.LivenessProbe} {
 		if probe.Exec.Command[0] != executable {
 			t.Fatalf("%s: a probe runs %q, expected %q", c.name, probe.Exec.Command[0], executable)
 		}

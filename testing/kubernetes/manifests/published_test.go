@@ -21,7 +21,7 @@ func publishedChart(t *testing.T, version, digit string) string {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(repository, chart))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"Chart.yaml", "values.yaml"} {
+	for _, name := range []string{"Chart.yaml", "values.yaml", "defaults.yaml"} {
 		text := strings.ReplaceAll(read(t, chart+"/"+name), placeholder, "ghcr.io/owner")
 		for _, image := range []string{"directx-device-plugin", "directx-visible", "directx-device-plugin-linux"} {
 			text = strings.ReplaceAll(text, image+":"+appVersion(t), image+":"+version+"@sha256:"+strings.Repeat(digit, 64))
@@ -35,11 +35,11 @@ func publishedChart(t *testing.T, version, digit string) string {
 	return folder
 }
 
-// imagesOf returns the images of a chart with all its parts and with the values in more.
-func imagesOf(t *testing.T, folder string, more ...string) []string {
+// imagesOf returns the images of a chart with each of these values, and with more arguments.
+func imagesOf(t *testing.T, folder string, values []string, more ...string) []string {
 	t.Helper()
 	found := []string{}
-	for _, values := range everyImage {
+	for _, values := range values {
 		manifest, messages, err := runHelm(t, append(append([]string{"template", release, folder}, more...), "--values", valuesFile(t, values))...)
 		if err != nil {
 			t.Fatalf("helm template: %v\n%s", err, messages)
@@ -62,15 +62,21 @@ func TestPublishedImages(t *testing.T) {
 	of := func(tag string, prefix string) string {
 		return strings.Join([]string{prefix + "directx-device-plugin-linux:" + tag, prefix + "directx-device-plugin:" + tag, prefix + "directx-visible:" + tag}, " ")
 	}
+	tagged := []string{}
+	for i, image := range []string{"image: {tag: test}\n", ""} {
+		tagged = append(tagged, image+strings.Replace(everyImage[i], "enabled: true", "enabled: true, image: {tag: test}", 1))
+	}
 	for _, example := range []struct {
 		name, expected string
+		values         []string
 		more           []string
 	}{
-		{"no values", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), nil},
-		{"the values of the older chart", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), []string{"--values", filepath.Join(older, "values.yaml")}},
-		{"a mirror", of("1.0.0-rc.1"+digest, "mirror.example/gpu/"), []string{"--set", "image.repository=mirror.example/gpu/directx-device-plugin"}},
-		{"other tags", of("test", "ghcr.io/owner/"), []string{"--set", "image.tag=test,demonstration.image.tag=test,visibility.image.tag=test"}},
+		{"no values", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), everyImage, nil},
+		{"the values of the older chart", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), everyImage, []string{"--values", filepath.Join(older, "values.yaml")}},
+		{"a mirror", of("1.0.0-rc.1"+digest, "mirror.example/gpu/"), everyImage, []string{"--set", "image.repository=mirror.example/gpu/directx-device-plugin"}},
+		{"no repository", of("1.0.0-rc.1"+digest, "ghcr.io/owner/"), everyImage, []string{"--set", "image=null"}},
+		{"other tags", of("test", "ghcr.io/owner/"), tagged, nil},
 	} {
-		mustEqual(t, example.name, strings.Join(imagesOf(t, newer, example.more...), " "), example.expected)
+		mustEqual(t, example.name, strings.Join(imagesOf(t, newer, example.values, example.more...), " "), example.expected)
 	}
 }

@@ -103,7 +103,8 @@ func TestInjectionRequiresTheFiles(t *testing.T) {
 // TestOneRegistry checks that one value names the registry of all images.
 func TestOneRegistry(t *testing.T) {
 	for repository, registry := range map[string]string{
-		"registry.example.com:5000/gpu/plugin": "registry.example.com:5000/gpu/", "localhost:5000/plugin": "localhost:5000/", "plugin": "",
+		"registry.example.com:5000/gpu/plugin": "registry.example.com:5000/gpu/", "localhost:5000/plugin": "localhost:5000/", "localhost/plugin": "localhost/",
+		"10.0.0.1/plugin": "10.0.0.1/", "10.0.0.1:5000/a/b/plugin": "10.0.0.1:5000/a/b/", "[fd00::1]:5000/plugin": "[fd00::1]:5000/", "registry:5000/plugin": "registry:5000/",
 	} {
 		images := map[string]bool{}
 		for _, values := range everyImage {

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use crate::failure::Failure;
 use crate::output::print;
+use crate::usage_advice;
 
 const COMPLETIONS: &str = "completions";
 
@@ -34,7 +35,11 @@ pub fn parse_from<A: FromArgMatches>(
     command: Command,
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<A, Failure> {
-    let matches = command.clone().get_matches_from(arguments);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let matches = command
+        .clone()
+        .try_get_matches_from(&arguments)
+        .unwrap_or_else(|error| usage_advice::advised(error, &command, &arguments).exit());
     if let Ok(Some(shell)) = matches.try_get_one(COMPLETIONS) {
         write_completions(*shell, command)?;
         std::process::exit(0);

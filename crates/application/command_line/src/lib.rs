@@ -14,6 +14,7 @@ mod live_read;
 pub mod options;
 mod output;
 mod stderr;
+mod usage_advice;
 pub mod verdict;
 
 pub use completions::{parse, parse_from, with_completions, write_completions};

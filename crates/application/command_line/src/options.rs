@@ -9,8 +9,8 @@ use devices::DriverModel;
 #[derive(Args, Debug, Clone)]
 pub struct DriverModels {
     /// Driver model to advertise: wddm, mcdm, or legacy (every device as microsoft.com/directx, as
-    /// the plugin of 2019); repeatable [default: wddm and mcdm]
-    #[arg(long = "driver-model", value_name = "MODEL")]
+    /// the plugin of 2019); repeatable, or separated by commas [default: wddm and mcdm]
+    #[arg(long = "driver-model", value_name = "MODEL", value_delimiter = ',')]
     pub driver_models: Vec<DriverModel>,
 }
 

@@ -4,6 +4,7 @@
 //! update.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use device_plugin::status::{
     Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
 use devices::report::{Message, NodeReport};
-use devices::{DriverModel, ResourceName};
+use devices::{DriverModel, PnpId, ResourceName};
 
 use crate::plugin_report::{PluginReport, PluginVersion};
 use crate::status::registration;
@@ -107,12 +108,15 @@ pub struct ServedResource {
     pub instance: u64,
     /// Why the kubelet has not received its devices, if it has not.
     pub not_registered: Option<Message>,
+    /// Why the kubelet has not received all its devices, if another daemon has more.
+    pub incomplete: Option<String>,
 }
 
 /// The words of other programs do not count.
 impl PartialEq for ServedResource {
     fn eq(&self, other: &ServedResource) -> bool {
-        self.instance == other.instance && self.why_not() == other.why_not()
+        (self.instance, self.why_not(), &self.incomplete)
+            == (other.instance, other.why_not(), &other.incomplete)
     }
 }
 
@@ -121,6 +125,37 @@ impl ServedResource {
         self.not_registered.as_ref().map(Message::own)
     }
 }
+
+/// A daemon that waits for the one that serves a resource, and has devices of the resource that no
+/// daemon lists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnlistedDevices {
+    /// The socket of the daemon that waits.
+    pub socket: PathBuf,
+    /// The name of the resource.
+    pub resource: String,
+    /// The devices, at least one.
+    devices: Vec<String>,
+}
+
+impl fmt::Display for UnlistedDevices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnlistedDevices { socket, resource, devices } = self;
+        let named = devices[..devices.len().min(NAMED)].join(", ");
+        let more = match devices.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let socket = socket.display();
+        write!(
+            f,
+            "the plugin at {socket} waits for the one that serves {resource}, and none lists {named}{more}"
+        )
+    }
+}
+
+/// How many devices a message names.
+const NAMED: usize = 8;
 
 /// What listens on the sockets of a device plugin directory.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -215,6 +250,12 @@ impl Answers {
         // As one daemon for all driver models would list its resources.
         reporting.sort_by_key(|(_, report, _)| report.driver_models.first());
         let mut listing = NodeListing::of(&reporting);
+        for unlisted in self.unlisted_devices() {
+            let served = listing.served.iter_mut();
+            for (_, served) in served.filter(|(name, _)| name.as_str() == unlisted.resource) {
+                served.incomplete = Some(unlisted.to_string());
+            }
+        }
         let reports = || self.daemons.iter().filter_map(|daemon| daemon.report.as_ref().ok());
         let is_served = |model: DriverModel| {
             let models = reports().flat_map(|report| &report.driver_models);
@@ -234,11 +275,57 @@ impl Answers {
     }
 }
 
+impl Answers {
+    /// The devices that no daemon lists because two daemons have one resource: only one of them
+    /// serves it, and the other one lists nothing for it. Nothing is known while a daemon does not
+    /// report its devices.
+    #[must_use]
+    pub fn unlisted_devices(&self) -> Vec<UnlistedDevices> {
+        let reports = self.daemons.iter().map(|daemon| match &daemon.report {
+            Ok(report) if report.pending.is_none() => Some((daemon, report)),
+            _ => None,
+        });
+        let Some(reports) = reports.collect::<Option<Vec<_>>>().filter(|_| self.busy.is_empty())
+        else {
+            return Vec::new();
+        };
+        let best = best_of(&self.daemons);
+        let server_of = |name: &str| {
+            let (server, resource) = best.get(name)?;
+            (resource.phase() != Phase::WaitingForOtherDaemon).then_some(*server)
+        };
+        let mut listed: BTreeSet<&PnpId> = BTreeSet::new();
+        let mut waiting = Vec::new();
+        for (daemon, report) in reports {
+            for resource in &report.node.resources {
+                let devices = resource.devices.iter().filter(|device| device.is_present());
+                match server_of(resource.name.as_str()) {
+                    Some(server) if std::ptr::eq(server, daemon) => {
+                        listed.extend(devices.map(|device| &device.id));
+                    }
+                    Some(_) => waiting.push((daemon, &resource.name, devices)),
+                    // `status` and the log say that nobody serves it.
+                    None => {}
+                }
+            }
+        }
+        let unlisted = waiting.into_iter().map(|(daemon, name, devices)| UnlistedDevices {
+            socket: daemon.socket.clone(),
+            resource: name.to_string(),
+            devices: devices
+                .filter(|device| !listed.contains(&device.id))
+                .map(|device| format!("{} ({})", device.id, device.description))
+                .collect(),
+        });
+        unlisted.filter(|unlisted| !unlisted.devices.is_empty()).collect()
+    }
+}
+
 impl NodeListing {
     /// The listing of one daemon whose resources are registered.
     #[must_use]
     pub fn registered(node: NodeReport, instance: u64) -> NodeListing {
-        let registered = ServedResource { instance, not_registered: None };
+        let registered = ServedResource { instance, not_registered: None, incomplete: None };
         let names = node.resources.iter().map(|resource| resource.name.clone());
         let served = names.map(|name| (name, registered.clone())).collect();
         NodeListing { node, served, ..NodeListing::default() }
@@ -254,7 +341,8 @@ impl NodeListing {
             for resource in &node.resources {
                 let status = served[resource.name.as_str()];
                 let not_registered = (!status.is_ready()).then(|| registration(status));
-                let served = ServedResource { instance: *instance, not_registered };
+                let served =
+                    ServedResource { instance: *instance, not_registered, incomplete: None };
                 listing.served.insert(resource.name.clone(), served);
             }
             listing.rejected_configurations.extend(report.rejected_configuration.clone());

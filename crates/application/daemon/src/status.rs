@@ -22,7 +22,8 @@ pub fn pod_uid() -> String {
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Whether a daemon answered, and the kubelet received the lists of all its resources.
+    /// Whether a daemon answered, and the kubelet received the lists of all its resources, with all
+    /// devices of those that wait for another daemon.
     pub ready: bool,
     /// Whether a daemon answered, ready or not.
     pub live: bool,
@@ -33,6 +34,10 @@ pub struct Report {
     busy_sockets: Vec<String>,
     /// The paths of the sockets of daemons that wait until another daemon has ended, one for each.
     waiting_sockets: Vec<String>,
+    /// The devices that no daemon lists, because their daemon waits for one that serves the same
+    /// resource without them. Only if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unlisted_devices: Vec<String>,
     /// The daemons whose report cannot be read, because they have another version. Only if there
     /// are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -103,12 +108,15 @@ impl Report {
     /// is not empty.
     #[must_use]
     pub fn of(answers: Answers, pod: &str) -> Report {
+        let mut unlisted = answers.unlisted_devices();
         let Answers { mut daemons, busy } = answers;
         if !pod.is_empty() {
             daemons.retain(|daemon| daemon.report.as_ref().is_ok_and(|r| r.pod_uid == pod));
         }
+        unlisted.retain(|devices| daemons.iter().any(|daemon| daemon.socket == devices.socket));
         let mut report = Report {
             live: !daemons.is_empty(),
+            unlisted_devices: unlisted.iter().map(ToString::to_string).collect(),
             busy_sockets: busy.iter().map(|socket| socket.display().to_string()).collect(),
             ..Report::default()
         };
@@ -129,7 +137,9 @@ impl Report {
             }
         }
         let best = best_of(&daemons);
-        report.ready = !best.is_empty() && best.values().all(|(_, resource)| resource.is_ready());
+        report.ready = !best.is_empty()
+            && best.values().all(|(_, resource)| resource.is_ready())
+            && report.unlisted_devices.is_empty();
         report.resources = best.values().map(|(_, resource)| View::of(resource)).collect();
         report
     }
@@ -163,6 +173,10 @@ fn lines(report: &Report) -> String {
     let waiting = report.waiting_sockets.iter().map(|socket| {
         format!("waiting: the daemon at {socket} waits until another one has ended\n")
     });
+    let unlisted = report
+        .unlisted_devices
+        .iter()
+        .map(|devices| format!("not listed: {}; {ONE_RULE}\n", printable(devices)));
     let others = report
         .other_versions
         .iter()
@@ -173,8 +187,13 @@ fn lines(report: &Report) -> String {
     });
     let notices = report.notices.iter().map(|notice| format!("{}\n", printable(notice)));
     let resources = report.resources.iter().map(line);
-    busy.chain(resources).chain(waiting).chain(others).chain(rejected).chain(notices).collect()
+    let daemons = busy.chain(resources).chain(waiting).chain(unlisted).chain(others);
+    daemons.chain(rejected).chain(notices).collect()
 }
+
+/// What to do if two daemons have one resource.
+const ONE_RULE: &str = "give the rule of each daemon another name, or run one daemon for both driver \
+     models";
 
 fn line(resource: &View) -> String {
     let View { name, state, waiting_ms, .. } = resource;

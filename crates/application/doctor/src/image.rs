@@ -16,6 +16,23 @@ use devices::HostBuild;
 /// Server 2022 and Server 2025.
 const STABLE_RELEASES: [u32; 2] = [20_348, 26_100];
 
+/// The tags of Microsoft's base images that stand for one version of Windows, with its build ("Base
+/// image servicing lifecycles", learn.microsoft.com). Those of long-term releases begin with `ltsc`.
+const TAGS: [(&str, u32); 12] = [
+    ("2016", 14_393),
+    ("1607", 14_393),
+    ("1709", 16_299),
+    ("1803", 17_134),
+    ("2019", 17_763),
+    ("1809", 17_763),
+    ("1903", 18_362),
+    ("1909", 18_363),
+    ("2004", 19_041),
+    ("20h2", 19_042),
+    ("2022", 20_348),
+    ("2025", 26_100),
+];
+
 /// The OS version of an image: `os.version` of its manifest, without the revision. Of the supported
 /// hosts, none compares revisions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,16 +46,27 @@ impl FromStr for ImageVersion {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(build) = build_of_tag(text) {
+            return Ok(ImageVersion { major: 10, minor: 0, build });
+        }
         let mut suffixes = [".x", ".X", ".*"].iter();
         let version = suffixes.find_map(|suffix| text.strip_suffix(suffix)).unwrap_or(text);
         match text.parse().or_else(|_| format!("{version}.0").parse()) {
             Ok(HostBuild { major, minor, build, .. }) => Ok(ImageVersion { major, minor, build }),
             Err(_) => Err(format!(
-                "`{text}` is not the OS version of an image (such as 10.0.20348.1547, 10.0.20348.x \
-                 or 10.0.20348)"
+                "`{text}` is not the OS version of an image (such as 10.0.20348.1547, 10.0.20348.x, \
+                 10.0.20348 or ltsc2022)"
             )),
         }
     }
+}
+
+/// The build of a tag, also at the end of one such as `windowsservercore-ltsc2022` or of the name of
+/// an image.
+fn build_of_tag(text: &str) -> Option<u32> {
+    let tag = text.rsplit([':', '-', ' ']).next()?.to_lowercase();
+    let tag = tag.strip_prefix("ltsc").unwrap_or(&tag);
+    TAGS.iter().find(|(known, _)| *known == tag).map(|(_, build)| *build)
 }
 
 impl fmt::Display for ImageVersion {
@@ -62,15 +90,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_with_and_without_a_revision_are_parsed() {
+    fn versions_with_and_without_a_revision_and_tags_are_parsed() {
         for text in
             ["10.0.20348.1547", "10.0.20348", "10.0.20348.x", "10.0.20348.X", "10.0.20348.*"]
         {
             assert_eq!(text.parse::<ImageVersion>().unwrap().to_string(), "10.0.20348", "{text}");
         }
-        for bad in
-            ["", "ltsc2022", "10.0", "10.0.x", "10.0.20348.1.2", "10.0.+1", "x.0.1", "1.2.y.3"]
-        {
+        for (text, build) in [
+            ("ltsc2019", 17_763),
+            ("1809", 17_763),
+            ("20H2", 19_042),
+            ("LTSC2022", 20_348),
+            ("Windows Server 2019", 17_763),
+            ("windowsservercore-ltsc2025", 26_100),
+            ("mcr.microsoft.com/windows/nanoserver:ltsc2022", 20_348),
+        ] {
+            assert_eq!(text.parse::<ImageVersion>().unwrap().build, build, "{text}");
+        }
+        for bad in [
+            "",
+            "ltsc",
+            "latest",
+            "21H2",
+            "10.0",
+            "10.0.x",
+            "10.0.20348.1.2",
+            "10.0.+1",
+            "x.0.1",
+            "1.2.y.3",
+        ] {
             assert!(bad.parse::<ImageVersion>().is_err(), "{bad}");
         }
     }

@@ -62,8 +62,8 @@ pub struct Request {
     /// Also try what the daemon needs: sockets, discovery, kubelet, containers
     #[arg(id = "try", long = "try")]
     pub(crate) tries: bool,
-    /// Step to leave out; repeatable
-    #[arg(long, value_enum, value_name = "STEP")]
+    /// Step to leave out; repeatable, or separated by commas
+    #[arg(long, value_enum, value_name = "STEP", value_delimiter = ',')]
     pub(crate) skip: Vec<Step>,
     /// Wait up to this many seconds for a device event, from 1 to 3600
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -74,7 +74,8 @@ pub struct Request {
     /// containerd's namespace of the image [default: the one that `ctr` uses]
     #[arg(long, value_name = "NAMESPACE", requires = "image")]
     pub(crate) namespace: Option<String>,
-    /// OS version of an image to run on the node, such as 10.0.20348.1547 or 10.0.20348.x
+    /// OS version of an image to run on the node, such as 10.0.20348.1547 or 10.0.20348.x, or the tag
+    /// of a base image, such as ltsc2022
     #[arg(long, value_name = "VERSION")]
     pub(crate) image_os_version: Option<ImageVersion>,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gpu_probe::Api;
 use gpu_probe::failure::{Failure, USAGE};
 
+use crate::help::TEXT;
 use crate::image::{Container, Options};
 
 /// What the program should do.
@@ -183,7 +184,13 @@ fn unknown(word: &str) -> Failure {
         return usage(&format!("unknown option `{}`", word.escape_debug()));
     }
     let message = format!("unexpected argument `{}`", word.escape_debug());
-    Failure::new(USAGE, message, "write the command after `--`")
+    let option = format!("--{word}");
+    let hint = if TEXT.split_whitespace().any(|known| known == option) {
+        format!("did you mean `{option}`? Write a command after `--`")
+    } else {
+        "write the command after `--`".to_owned()
+    };
+    Failure::new(USAGE, message, hint)
 }
 
 #[cfg(test)]
@@ -281,6 +288,10 @@ mod tests {
             (&["--require"][..], "error: no command given"),
             (&["--"][..], "error: no command given"),
             (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
+            (
+                &["version"][..],
+                "error: unexpected argument `version`\nhint: did you mean `--version`?",
+            ),
             (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
             (&["--list", "x", ""][..], "error: unknown option `--list`"),
             (&["--output", "json"][..], "error: --output belongs to --check"),

@@ -8,7 +8,7 @@ use lexopt::{Arg, Parser};
 use crate::allocation::{VARIABLE, allocated};
 use crate::api::Api;
 use crate::failure::{Failure, USAGE};
-use crate::help::names;
+use crate::help::names as names_of_options;
 use crate::verdict::Demands;
 use crate::visibility::Expected;
 
@@ -60,7 +60,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
         if let Arg::Long(name) = word {
             // The help has every option, so one that it lacks does not exist.
             let option = format!("--{name}");
-            if option != CHILD && !names().any(|known| known == option) {
+            if option != CHILD && !names_of_options().any(|known| known == option) {
                 return Err(unknown_option(&option));
             }
         }
@@ -75,7 +75,11 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             Arg::Long("child") => child = Some(api(&text(&words.value()?))?),
             Arg::Short(name) => return Err(unknown_option(&format!("-{name}"))),
             Arg::Long(name) => return Err(unknown_option(&format!("--{name}"))),
-            Arg::Value(name) => arguments.apis.push(api(&text(&name))?),
+            Arg::Value(names) => {
+                for name in text(&names).split(',') {
+                    arguments.apis.push(api(name)?);
+                }
+            }
         }
     }
     Ok(match child {
@@ -102,7 +106,7 @@ fn unknown_option(name: &str) -> Failure {
     let mut failure = usage(format!("unknown option `{name}`"));
     if name == "--burn" {
         failure.hint = "each API is tested once: to test for longer, repeat `gpu-probe`".into();
-    } else if let Some(near) = nearest(name, names()) {
+    } else if let Some(near) = nearest(name, names_of_options()) {
         failure.hint = format!("did you mean `{near}`?");
     }
     failure
@@ -110,8 +114,10 @@ fn unknown_option(name: &str) -> Failure {
 
 fn api(name: &str) -> Result<Api, Failure> {
     let Some(api) = Api::with_name(name) else {
+        let option = format!("--{name}");
+        let meant = names_of_options().find(|known| *known == option);
         let names = Api::all().map(Api::name);
-        let hint = match nearest(name, names.clone()) {
+        let hint = match meant.or_else(|| nearest(name, names.clone())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the APIs are {}", names.collect::<Vec<_>>().join(", ")),
         };
@@ -207,6 +213,7 @@ mod tests {
     fn named_apis_are_tested_once_in_the_order_of_the_report() {
         let selected = parsed(&["opencl", "vulkan", "opencl"]).selected();
         assert_eq!(selected, [Api::Vulkan, Api::Opencl]);
+        assert_eq!(parsed(&["opencl,vulkan"]).selected(), selected);
         assert!(parsed(&[]).selected().contains(&Api::Cuda));
     }
 
@@ -221,6 +228,7 @@ mod tests {
     fn wrong_words_are_named_with_a_fix() {
         for (words, message, hint) in [
             (&["cud"][..], "unknown API `cud`", "did you mean `cuda`?"),
+            (&["version"], "unknown API `version`", "did you mean `--version`?"),
             (&["--expct"], "unknown option `--expct`", "did you mean `--expect`?"),
             (&["--burn=3"], "unknown option `--burn`", "each API is tested once: "),
             (&["zz"], "unknown API `zz`", "the APIs are d3dkmt, "),
@@ -249,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_help_is_known() {
-        for name in names() {
+        for name in names_of_options() {
             let error = request(&[name, "1"]).err();
             assert!(
                 !error.is_some_and(|error| error.message.starts_with("unknown option")),

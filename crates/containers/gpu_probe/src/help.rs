@@ -26,7 +26,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 
 const ABOUT: &str = "Test every GPU API, verify the results and report what works";
 const USAGE: &str = "gpu-probe [OPTIONS] [API]...";
-const APIS: &str = "APIs that must work; without names, those that are installed";
+const APIS: &str =
+    "APIs that must work, also separated by commas; without names, those that are installed";
 const EXAMPLES: &str = "\
 Examples:
   Test every API that is installed:

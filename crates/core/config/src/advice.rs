@@ -1,11 +1,14 @@
 //! What to write instead of something that a configuration file may not have.
 
-use crate::ReadError;
+use devices::DriverModel;
+
 use crate::closest::closest;
 use crate::document::{EXPECTED_MAPPING, OTHER_KEYS_HINT};
 use crate::keys::keys_of;
 use crate::rules::{MatchFile, RuleFile};
 use crate::settings::{SetValues, nested_keys};
+use crate::synonyms::{plain, synonym};
+use crate::{ReadError, numbers};
 
 /// What to write for a resource name, in a file or a variable.
 pub(crate) const RESOURCE_NAME_HINT: &str =
@@ -77,7 +80,12 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
             return error.with_hint(hint);
         }
     }
-    if let Some(hint) = misplaced_key(&error) {
+    if let Some(hint) = misplaced_key(&error, &sections()) {
+        return error.with_hint(hint);
+    }
+    if error.hint.is_none()
+        && let Some(hint) = numbers::hint(&error)
+    {
         return error.with_hint(hint);
     }
     let path = error.path.to_ascii_lowercase();
@@ -103,6 +111,7 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
                 r"write a path below the driver store folder, such as B*\amfrt64.dll, in which `*` stands for any characters of a folder's name",
             )
         }
+        "drivermodel" => error.what.rsplit('"').nth(1).and_then(DriverModel::advice),
         "description" => Some(
             r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
         ),
@@ -116,23 +125,56 @@ pub(crate) fn advised(error: ReadError) -> ReadError {
     }
 }
 
+/// Mappings of a file: where each may be, and its keys.
+pub(crate) type Sections = [(String, &'static [&'static str])];
+
 /// Where the key of the error belongs, or the most similar key of the file.
-fn misplaced_key(error: &ReadError) -> Option<String> {
+pub(crate) fn misplaced_key(error: &ReadError, sections: &Sections) -> Option<String> {
     let key = error.unknown_key().or_else(|| key_of_data(error))?;
-    let sections = sections();
-    let all = || sections.iter().flat_map(|(_, keys)| *keys).copied();
-    let belongs = |key: &str| {
-        let sections = sections.iter().filter(|(_, keys)| keys.contains(&key));
-        let places: Vec<&str> = sections.map(|(place, _)| place.as_str()).collect();
-        format!("belongs {}", places.join(" or "))
-    };
-    if let Some(known) = all().find(|known| known.eq_ignore_ascii_case(key)) {
-        return Some(format!("`{known}` {}", belongs(known)));
+    let other_keys = error.hint().is_some_and(|hint| hint.starts_with(OTHER_KEYS_HINT));
+    if let Some(belongs) = place_of(key, sections) {
+        return Some(match error.hint() {
+            // Another word for a key of this mapping, or a similar one.
+            Some(meant) if meant.to_lowercase().contains(&format!("`{}`", key.to_lowercase())) => {
+                meant.to_owned()
+            }
+            Some(meant) if !other_keys && error.path.ends_with("match") => {
+                format!("{meant} {belongs}, outside of `match`")
+            }
+            Some(meant) if !other_keys => format!("{meant} {belongs}"),
+            _ => belongs,
+        });
     }
     // A key of this mapping that is similar is in the hint already.
-    error.hint().filter(|hint| hint.starts_with(OTHER_KEYS_HINT))?;
-    let meant = closest(key, all())?;
-    Some(format!("did you mean `{meant}`, which {}?", belongs(meant)))
+    let all: Vec<&'static str> = sections.iter().flat_map(|(_, keys)| *keys).copied().collect();
+    let meant = other_keys.then(|| synonym(key, &all).or_else(|| closest(key, all)))??;
+    Some(format!("did you mean `{meant}`, which {}?", belongs(meant, sections)))
+}
+
+/// Where a key belongs that is written like this.
+fn place_of(key: &str, sections: &Sections) -> Option<String> {
+    let mut all = sections.iter().flat_map(|(_, keys)| *keys);
+    let known = all.find(|known| known.eq_ignore_ascii_case(key))?;
+    Some(format!("`{known}` {}", belongs(known, sections)))
+}
+
+fn belongs(key: &str, sections: &Sections) -> String {
+    let sections = sections.iter().filter(|(_, keys)| keys.contains(&key));
+    let places: Vec<&str> = sections.map(|(place, _)| place.as_str()).collect();
+    format!("belongs {}", places.join(" or "))
+}
+
+/// Where in a configuration file the key belongs that an option is named after, or what to write
+/// instead of a key of NVIDIA's device plugin.
+#[must_use]
+pub fn key_advice(option: &str) -> Option<String> {
+    let sections = sections();
+    let mut all = sections.iter().flat_map(|(_, keys)| *keys);
+    if let Some(key) = all.find(|key| plain(key) == plain(option)) {
+        return place_of(key, &sections);
+    }
+    let (_, hint) = OTHER_KEYS.iter().find(|(key, _)| plain(key) == plain(option))?;
+    Some((*hint).to_owned())
 }
 
 /// Where a configuration file may have a mapping, and the keys of the mapping.

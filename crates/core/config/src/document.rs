@@ -11,8 +11,9 @@ use devices::file_values::duplicate_key;
 use devices::printable::printable;
 
 use crate::closest::closest;
+use crate::synonyms::synonym;
 use crate::values::one_of;
-use crate::{ReadError, text};
+use crate::{ReadError, indentation, text};
 
 /// How deep lists and mappings may nest. The parser calls itself for each level, and the stack of
 /// a thread is small on Windows.
@@ -32,6 +33,11 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, 
     let read = serde_saphyr::with_deserializer_from_str_with_options(&text, options(), |yaml| {
         T::deserialize(serde_path_to_error::Deserializer::new(yaml, &mut track))
     });
+    if let (Ok(_), Some((first, second))) = (&read, indentation::swallowed_item(&text)) {
+        let what = "the item of a list is part of another value";
+        let error = ReadError { line: Some(second), ..ReadError::of_file(name, what) };
+        return Err(error.with_hint(indentation::belongs_to(first, second)));
+    }
     read.map_err(|error| {
         let (what, hint) = describe(&error, &text);
         let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
@@ -42,7 +48,11 @@ pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, 
             what,
             hint,
         };
-        tab_error(&error, &text).unwrap_or(error)
+        let error = tab_error(&error, &text).unwrap_or(error);
+        match indentation_hint(&error, &text) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     })
 }
 
@@ -117,7 +127,9 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
     let what = match error {
         Error::AliasError { error, .. } => return describe(error, text),
         Error::SerdeUnknownField { field, expected, .. } => {
-            let hint = match closest(field, expected.iter().copied()) {
+            let meant =
+                synonym(field, expected).or_else(|| closest(field, expected.iter().copied()));
+            let hint = match meant {
                 Some(key) => format!("did you mean `{key}`?"),
                 None => format!("{OTHER_KEYS_HINT}{}", expected.join(", ")),
             };
@@ -175,9 +187,17 @@ fn tab_error(error: &ReadError, text: &str) -> Option<ReadError> {
     let most = if error.what.contains(" tab") { usize::MAX } else { 1 };
     let mut lines = (first..).zip(text.lines().skip(first as usize - 1)).take(most);
     let (line, _) = lines.find(|(_, line)| is_tab_indented(line))?;
-    let what = format!("{INVALID_YAML}a tab indents the line");
+    let what = format!("{INVALID_YAML}{TAB}");
     let error = ReadError { line: Some(line), what, ..error.clone() };
     Some(error.with_hint("indent it with spaces"))
+}
+
+/// What is wrong with the indentation at the error, if it is about a value or about the syntax.
+fn indentation_hint(error: &ReadError, text: &str) -> Option<String> {
+    if error.unknown_key().is_some() || error.what.ends_with(TAB) {
+        return None;
+    }
+    indentation::hint(text, error.line?, error.what.starts_with(INVALID_YAML))
 }
 
 /// Whether the first line with content is `key = value`, as in the files of an earlier plugin.
@@ -189,6 +209,9 @@ fn is_toml(text: &str) -> bool {
 
 /// The beginning of a message about the syntax.
 const INVALID_YAML: &str = "not valid YAML: ";
+
+/// The end of a message about a tab.
+const TAB: &str = "a tab indents the line";
 
 /// The beginning of the hint about an unknown key to which no other is similar.
 pub(crate) const OTHER_KEYS_HINT: &str = "the keys here are ";

@@ -20,8 +20,14 @@ struct KubernetesObject {
 /// How many keys of an object an error names.
 const MOST_KEYS: usize = 5;
 
-/// The error about a file that is a whole Kubernetes object, such as a `ConfigMap`, and not `what`:
-/// a configuration or an inventory.
+/// The section of a `ConfigMap` that has files.
+#[derive(Deserialize)]
+struct DataSection {
+    data: Entries<String, String>,
+}
+
+/// The error about a file that is a whole Kubernetes object, such as a `ConfigMap`, or its section
+/// `data`, and not `what`: a configuration or an inventory.
 pub(crate) fn recognize(
     error: &ReadError,
     name: &str,
@@ -31,11 +37,36 @@ pub(crate) fn recognize(
     let unknown = error.unknown_key().filter(|_| error.path.is_empty())?;
     let object: Option<KubernetesObject> = document::parse(name, bytes).ok();
     if object.is_none() && unknown != "apiVersion" {
-        return None;
+        let keys = keys_of_data(unknown, name, bytes)?;
+        let hint = save_text(&keys.iter().collect::<Vec<_>>(), what);
+        let what =
+            format!("{}: this is the section `data` of a ConfigMap, not the {what}", error.what);
+        return Some(ReadError { what, ..error.clone() }.with_hint(hint));
     }
     let data = object.iter().filter_map(|object| object.data.as_ref());
     let keys: Vec<&String> = data.flat_map(|data| data.0.keys()).collect();
-    let hint = match keys.as_slice() {
+    let hint = save_text(&keys, what);
+    let kind = object.map(|object| format!(" ({})", printable(&object.kind))).unwrap_or_default();
+    let what = format!("{}: this is a Kubernetes object{kind}, not the {what}", error.what);
+    Some(ReadError { what, ..error.clone() }.with_hint(hint))
+}
+
+/// The keys of a section `data`, with its name or without, in which `unknown` is a key.
+fn keys_of_data(unknown: &str, name: &str, bytes: &[u8]) -> Option<Vec<String>> {
+    let section = document::parse::<DataSection>(name, bytes).ok();
+    let entries = match section.filter(|_| ["data", "metadata"].contains(&unknown)) {
+        Some(section) => section.data,
+        // The text of a file has several lines.
+        None => document::parse::<Entries<String, String>>(name, bytes)
+            .ok()
+            .filter(|entries| entries.0.get(unknown).is_some_and(|text| text.contains('\n')))?,
+    };
+    Some(entries.0.into_keys().collect())
+}
+
+/// What to do with a `ConfigMap` that has these keys.
+fn save_text(keys: &[&String], what: &str) -> String {
+    match keys {
         [] => format!(
             "the {what} is the text of one key of a ConfigMap: mount the ConfigMap and name the \
              file of its key, or save the text below `data.<key>` as the file"
@@ -55,8 +86,5 @@ pub(crate) fn recognize(
                  the text below `data.<key>` as the file"
             )
         }
-    };
-    let kind = object.map(|object| format!(" ({})", printable(&object.kind))).unwrap_or_default();
-    let what = format!("{}: this is a Kubernetes object{kind}, not the {what}", error.what);
-    Some(ReadError { what, ..error.clone() }.with_hint(hint))
+    }
 }

@@ -79,6 +79,9 @@ fn progress(resource: &ResourceName, listing: &NodeListing, node: &Node) -> Prog
     if let Some(why) = served.and_then(|served| served.not_registered.clone()) {
         return Progress::NotRegistered(why);
     }
+    if let Some(why) = served.and_then(|served| served.incomplete.clone()) {
+        return Progress::Incomplete(why);
+    }
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     match allocatable.and_then(|counts| counts.get(resource.as_str())) {
         Some(count) if is_positive(&count.0) => Progress::Allocatable,

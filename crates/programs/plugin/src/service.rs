@@ -13,7 +13,7 @@ mod manager;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use command_line::Failure;
 use daemon::logging::LogArguments;
 
@@ -89,8 +89,9 @@ struct ServeCommandLine {
 
 impl StoredOptions {
     /// The command line of `serve` with these options. Exits like every command with wrong ones.
-    fn parse(&self) -> ServeCommandLine {
-        ServeCommandLine::parse_from([OsString::from(SERVE)].iter().chain(&self.options))
+    fn parse(&self) -> Result<ServeCommandLine, Failure> {
+        let words = [OsString::from(SERVE)].into_iter().chain(self.options.iter().cloned());
+        command_line::parse_from(ServeCommandLine::command(), words)
     }
 
     /// The arguments with which Windows starts this program.
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(arguments[7..], ["--log-file", "x.log"]);
         assert_eq!(stored.launch_arguments(None), arguments[..7]);
         let started = StoredOptions { options: arguments[3..].to_vec() }.parse();
+        let started = started.ok().unwrap();
         let LogDestination::File(log) = started.serve.daemon.log_destination() else {
             panic!("no log file");
         };

@@ -66,12 +66,14 @@ Examples:
 docs/reference/inventory.md describes inventories, which can also be written by hand."
 )]
 pub(crate) struct SimulateArguments {
-    /// Pod to simulate, whose only container requests these devices
+    /// Pod to simulate, whose only container requests these devices; repeatable
     #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
     pods: Vec<PodArgument>,
     /// GPU of a made-up host to simulate: a known one, such as T4, or another with its vendor, such as
-    /// 'AMD Radeon PRO W7900'; with `:mcdm` a compute-only GPU, with `:npu` an NPU; repeatable
-    #[arg(long = "gpu", value_name = "NAME[:MODE]", conflicts_with = "inventory")]
+    /// 'AMD Radeon PRO W7900'; with `:mcdm` a compute-only GPU, with `:npu` an NPU; repeatable, or
+    /// separated by commas
+    #[arg(long = "gpu", value_name = "NAME[:MODE]", value_delimiter = ',')]
+    #[arg(conflicts_with = "inventory")]
     gpus: Vec<String>,
     /// Windows Server of a made-up host to simulate [default: 2022]
     #[arg(long, value_enum, value_name = "VERSION", conflicts_with = "inventory")]

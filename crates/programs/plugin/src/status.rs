@@ -17,7 +17,8 @@ use device_plugin::default_device_plugin_dir;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exits with 0 if a daemon responds and the kubelet received all its device \
-                  lists, otherwise with 1. With --live, a daemon must only respond: one that \
+                  lists, otherwise with 1, also if a device is in no list because its daemon waits \
+                  for one with the same resource. With --live, a daemon must only respond: one that \
                   waits for the kubelet or for Windows needs no restart. If POD_UID is set, only \
                   a daemon with the same POD_UID counts."
 )]

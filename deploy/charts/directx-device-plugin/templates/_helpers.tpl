@@ -1,3 +1,46 @@
+{{/* Puts the default in place of each value that is missing, and prints the paths of the others that differ from it, one a line.
+Helm removes a key with nothing after it together with its default, and `--reuse-values` keeps the values of an older chart.
+Templates cannot read values.yaml, so defaults.yaml has its values. Every template begins with this one. */}}
+{{- define "directx-device-plugin.withDefaults" -}}
+{{- include "directx-device-plugin.removeNulls" .Values -}}
+{{- include "directx-device-plugin.fill" (dict "values" .Values "defaults" (.Files.Get "defaults.yaml" | fromYaml) "prefix" "") -}}
+{{- end -}}
+
+{{/* Helm itself removes nulls only where there is a default. */}}
+{{- define "directx-device-plugin.removeNulls" -}}
+{{- if kindIs "map" . -}}
+{{- range $key, $value := . -}}
+{{- if kindIs "invalid" $value -}}
+{{- $_ := unset $ $key -}}
+{{- else -}}
+{{- include "directx-device-plugin.removeNulls" $value -}}
+{{- end -}}
+{{- end -}}
+{{- else if kindIs "slice" . -}}
+{{- range . -}}
+{{- include "directx-device-plugin.removeNulls" . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The arguments are `values`, `defaults`, and the `prefix` of their paths. A key of labels and of resources that was removed
+has no default: users remove a limit so. */}}
+{{- define "directx-device-plugin.fill" -}}
+{{- $values := .values -}}
+{{- range $key, $default := .defaults -}}
+{{- if not (hasKey $values $key) -}}
+{{- $_ := set $values $key $default -}}
+{{- end -}}
+{{- $value := get $values $key -}}
+{{- $path := print $.prefix $key -}}
+{{- if and $default (kindIs "map" $default) (not (has $key (list "labels" "requests" "limits"))) -}}
+{{- include "directx-device-plugin.fill" (dict "values" $value "defaults" $default "prefix" (print $path ".")) -}}
+{{- else if ne (toJson $value) (toJson $default) -}}
+{{- println $path -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The name of the chart in labels. */}}
 {{- define "directx-device-plugin.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
@@ -169,6 +212,15 @@ request.userInfo.username.matches('^system:serviceaccount:[^:]+:{{ $name }}$')
 {{- end -}}
 {{- end -}}
 {{- $names | uniq | toJson -}}
+{{- end -}}
+
+{{/* Fails if Helm renders for an older Kubernetes. Without a cluster, it renders for the one that it was built with. The arguments are
+`root`, `value`, the first `version`, and the `alternative` to an update. */}}
+{{- define "directx-device-plugin.needKubernetes" -}}
+{{- $version := .root.Capabilities.KubeVersion.Version -}}
+{{- if semverCompare (printf "<%s.0-0" .version) $version -}}
+{{- fail (printf "%s needs Kubernetes %s or newer, and Helm renders the chart for %s: with `helm template`, set --kube-version to the version of your cluster; if the cluster has this version, update it, or %s" .value .version $version .alternative) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The system of the nodes. */}}

@@ -1,6 +1,6 @@
 use std::num::NonZeroU32;
 
-use devices::report::{ReportedHost, ReportedResource};
+use devices::report::{ReportedDevice, ReportedHost, ReportedResource};
 use devices::{DeviceSet, HostBuild};
 
 use super::*;
@@ -95,6 +95,62 @@ fn a_daemon_that_waits_contributes_nothing() {
     assert_eq!(of(&[answer(1, &[])]), NodeState::NotServed);
     let other = answer(2, &[("a/compute", Phase::Ready, 2)]);
     assert_eq!(known(&of(&[waiting, other])), ["a/compute 2"]);
+}
+
+/// The answer of a daemon with one resource, which has these devices.
+fn with_devices(instance: u64, phase: Phase, ids: &[&str]) -> StatusReport {
+    let name = "nvidia.com/gpu";
+    let mut status = answer(instance, &[(name, phase, 1)]);
+    let mut report = PluginReport::read(&status.document).unwrap();
+    let device = |id: &&str| ReportedDevice { id: PnpId::new(*id), ..device() };
+    report.node.resources[0].devices = ids.iter().map(device).collect();
+    status.document = report.document();
+    status
+}
+
+fn device() -> ReportedDevice {
+    let host = config::inventory::read(&recorded()).unwrap();
+    let policy = config::load(&config::Flags::default(), &config::EmptyEnvironment).unwrap().policy;
+    let offer = devices::Catalog::new(policy).offer(&host);
+    let set = DeviceSet::next(None, offer, devices::Moment::default());
+    NodeReport::of(&set).devices().next().unwrap().clone()
+}
+
+fn recorded() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.join("../../../fixtures/inventories/aws-t4-two.yaml")
+}
+
+/// Two daemons have a rule with the same name, and each has other devices.
+#[test]
+fn devices_that_only_a_waiting_daemon_has_are_reported() {
+    let serving = with_devices(1, Phase::Ready, &["PCI\\1"]);
+    let waiting = |ids: &[&str]| with_devices(2, Phase::WaitingForOtherDaemon, ids);
+    let incomplete = |answers: &[StatusReport]| {
+        let NodeState::Known(listing) = of(answers) else { panic!("{answers:?}") };
+        listing.served.values().next().unwrap().incomplete.clone()
+    };
+    let text = "the plugin at /x/wddm-1.sock waits for the one that serves nvidia.com/gpu, and none \
+                lists PCI\\2 (NVIDIA Tesla T4)";
+    let both = [serving.clone(), waiting(&["PCI\\1", "PCI\\2"])];
+    assert_eq!(incomplete(&both).as_deref(), Some(text));
+    // During an update, and with a daemon that has no devices.
+    for ids in [&["PCI\\1"][..], &[]] {
+        assert_eq!(incomplete(&[serving.clone(), waiting(ids)]), None, "{ids:?}");
+    }
+    // Another resource may have the device.
+    let mut other = with_devices(3, Phase::Ready, &["PCI\\2"]);
+    let mut report = PluginReport::read(&other.document).unwrap();
+    report.node.resources[0].name = "example.com/other".parse().unwrap();
+    other.resources[0].name = "example.com/other".to_owned();
+    other.document = report.document();
+    let [first, second] = both;
+    let NodeState::Known(listing) = of(&[first, second.clone(), other]) else { panic!() };
+    assert!(listing.served.values().all(|served| served.incomplete.is_none()));
+    // What a daemon lists whose report cannot be read is not known.
+    let unreadable = StatusReport { document: UNREADABLE.to_vec(), ..serving };
+    let answers = [unreadable, second].map(|answer| (PathBuf::from("/x/1.sock"), Ok(answer)));
+    assert_eq!(Answers::of(answers).unlisted_devices(), []);
 }
 
 #[test]

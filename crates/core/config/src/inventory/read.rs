@@ -5,15 +5,16 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use devices::HostSnapshot;
+use devices::{Adapter, ConstantLoad, DriverStore, HardwareId, HostFacts, HostSnapshot, PnpDevice};
 
+use crate::advice::misplaced_key;
 use crate::inventory::InventoryError;
 use crate::inventory::format::{InventoryFile, SCHEMA};
 use crate::keys::keys_of;
 use crate::settings::SetValues;
 use crate::text::text;
 use crate::values::Entries;
-use crate::{ReadError, document, kubernetes_object};
+use crate::{ReadError, document, kubernetes_object, numbers};
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
@@ -103,13 +104,28 @@ fn all_missing_keys(error: &ReadError, name: &str, bytes: &[u8]) -> Option<ReadE
     Some(ReadError { what: format!("missing key{s} {}", keys.join(", ")), ..error.clone() })
 }
 
-/// Adds what to write for missing keys, and for a hexadecimal number without its prefix.
+/// The mappings of an inventory that describe a device.
+fn sections() -> Vec<(String, &'static [&'static str])> {
+    vec![
+        ("at the top of the file".to_owned(), keys_of::<InventoryFile>()),
+        ("in `host`".to_owned(), keys_of::<HostFacts>()),
+        ("in an adapter".to_owned(), keys_of::<Adapter>()),
+        ("in `hardwareId`".to_owned(), keys_of::<HardwareId>()),
+        ("in `pnp`".to_owned(), keys_of::<PnpDevice>()),
+        ("in `driverStore`".to_owned(), keys_of::<DriverStore>()),
+        ("in `load`".to_owned(), keys_of::<ConstantLoad>()),
+    ]
+}
+
+/// Adds where a key belongs, and what to write for missing keys and for numbers.
 fn with_example(error: ReadError) -> ReadError {
+    if let Some(hint) = misplaced_key(&error, &sections()) {
+        return error.with_hint(hint);
+    }
     if error.hint.is_some() {
         return error;
     }
-    if let Some(number) = hexadecimal(&error.what) {
-        let hint = format!("write 0x{number} for a hexadecimal number");
+    if let Some(hint) = numbers::hint(&error) {
         return error.with_hint(hint);
     }
     let Some(missing) = error.what.strip_prefix("missing key") else { return error };
@@ -133,11 +149,4 @@ fn with_example(error: ReadError) -> ReadError {
         examples.join(", ")
     );
     error.with_hint(hint)
-}
-
-/// The number in the message about a value that is one only in hexadecimal.
-fn hexadecimal(what: &str) -> Option<&str> {
-    let (expected, found) = what.strip_suffix('`')?.split_once(", found `")?;
-    let is_number = expected.starts_with("expected a whole number");
-    (is_number && u32::from_str_radix(found, 16).is_ok()).then_some(found)
 }

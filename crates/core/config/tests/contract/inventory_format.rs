@@ -347,6 +347,29 @@ fn bad_input_is_refused_with_file_line_and_key() {
 }
 
 #[test]
+fn what_people_write_instead_is_refused_with_a_hint() {
+    let pnp = |lines: &str| format!("pnp:\n    id: x\n    {lines}");
+    let table = [
+        ("vendor: 0x8086", "vendor: AMD".into()),
+        ("device: 0x7D1D", "device: Radeon".into()),
+        ("hardware: true", "hardware: true\n  dedicatedMemoryMiB: 16 GB".into()),
+        ("pnp: {id: 'PCI\\X\\1'}", pnp("problemCode: Code 43")),
+        ("hardware: true", "hardware: true\n  name: NVIDIA T4".into()),
+        ("hardware: true", "hardware: true\n  memory: 5".into()),
+        ("hardware: true", "hardware: true\n  vendor: 5".into()),
+        ("hardware: true", "hardware: true\n  locationPaths: []".into()),
+        ("adapters:", "gpus:".into()),
+        ("hardware: true", "hardware: true\n    integrated: true".into()),
+        ("  attributes", "   attributes".into()),
+        ("hardware: true", "hardware: true\n  vendorId: 5".into()),
+        ("schema: directx-inventory/v1\n", "  schema: directx-inventory/v1\n".into()),
+        (SMALLEST, format!("data:\n  host.yaml: |\n    {}", SMALLEST.replace('\n', "\n    "))),
+    ];
+    let errors = table.map(|(from, to)| refused(from, &to));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
 fn bad_software_of_a_node_is_refused_with_file_line_and_key() {
     let node = |section: &str| format!("node: {{{section}}}\nadapters:\n");
     let sections = [

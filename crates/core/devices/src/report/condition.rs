@@ -49,6 +49,8 @@ pub enum ConditionStatus {
 pub enum Progress {
     /// The kubelet has not received its devices, for this reason.
     NotRegistered(Message),
+    /// The kubelet has received only some of its devices, for this reason.
+    Incomplete(String),
     /// The node object does not report devices of it that can be allocated.
     NotAllocatable,
     /// The node object reports them.
@@ -151,6 +153,12 @@ fn readiness(report: &NodeReport, progress: impl Fn(&ResourceName) -> Progress) 
             Progress::NotRegistered(why) => {
                 is_registered = false;
                 missing.push(why.after(&format!("{name} is not registered with the kubelet: ")));
+            }
+            Progress::Incomplete(why) => {
+                is_registered = false;
+                missing.push(
+                    format!("{name} is registered without some of its devices: {why}").into(),
+                );
             }
         }
     }

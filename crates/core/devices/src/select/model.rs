@@ -46,6 +46,32 @@ impl DriverModel {
         }
     }
 
+    /// What to write instead of a word that is no driver model, if people write it for one.
+    #[must_use]
+    pub fn advice(word: &str) -> Option<&'static str> {
+        let word = word.to_ascii_lowercase();
+        Some(match word.as_str() {
+            "tcc" => {
+                "TCC is a mode of NVIDIA's driver that has no DirectX: switch the GPU to WDDM or \
+                 MCDM, as docs/installation.md describes"
+            }
+            "display" | "graphics" => "the driver model of devices with a display is wddm",
+            "compute" | "npu" => "the driver model of devices that only compute is mcdm",
+            "gpu" => "a GPU has the driver model wddm, or mcdm if it only computes",
+            "all" | "any" | "both" | "auto" => "without a driver model, both wddm and mcdm apply",
+            _ if word.parse::<Vendor>().is_ok() => {
+                "a vendor is a condition of a rule in the configuration, such as \
+                 `match: {vendor: nvidia}`"
+            }
+            _ if word.contains("wddm") && word.contains("mcdm") => {
+                "several driver models are separated by commas, such as wddm,mcdm"
+            }
+            _ if is_version_of("wddm", &word) => "write wddm, without a version",
+            _ if is_version_of("mcdm", &word) => "write mcdm, without a version",
+            _ => return None,
+        })
+    }
+
     /// The lock of the driver model's devices, of which one daemon on a node advertises each.
     /// Devices that `legacy` advertises are also devices of WDDM.
     #[must_use]
@@ -59,8 +85,18 @@ impl DriverModel {
 
 named_value!(DriverModel);
 
+/// Whether the text is a name with a version, such as `wddm 2.7`.
+fn is_version_of(name: &str, text: &str) -> bool {
+    let is_of_version = |c: char| c.is_ascii_digit() || [' ', '.', '-', '_', 'v'].contains(&c);
+    text.strip_prefix(name).is_some_and(|rest| rest.chars().all(is_of_version))
+}
+
 fn not_a_driver_model(text: &str) -> ParseError {
-    ParseError::new(text, "a driver model (wddm, mcdm or legacy)")
+    let error = ParseError::new(text, "a driver model (wddm, mcdm or legacy)");
+    match DriverModel::advice(text) {
+        Some(advice) => error.with_advice(advice),
+        None => error,
+    }
 }
 
 /// A hardware vendor, identified by its PCI or ACPI vendor ID. The `PnP` manufacturer is
@@ -87,6 +123,19 @@ impl Vendor {
     /// The vendors with a name.
     pub const NAMED: [Vendor; 5] =
         [Vendor::Amd, Vendor::Intel, Vendor::Microsoft, Vendor::Nvidia, Vendor::Qualcomm];
+
+    /// The PCI vendor ID.
+    #[must_use]
+    pub const fn pci_id(self) -> u32 {
+        match self {
+            Vendor::Amd => 0x1002,
+            Vendor::Intel => 0x8086,
+            Vendor::Microsoft => 0x1414,
+            Vendor::Nvidia => 0x10DE,
+            Vendor::Qualcomm => 0x5143,
+            Vendor::Other(id) => id,
+        }
+    }
 
     /// The vendor with this PCI ID. For a device on the ACPI bus, `DXCore` reports the four letters
     /// of the vendor as a number, the first one in the lowest byte.
@@ -176,7 +225,9 @@ mod tests {
 
     #[test]
     fn every_id_of_a_vendor_is_recognized() {
-        assert_eq!(Vendor::from_id(0x1002), Vendor::Amd);
+        for vendor in Vendor::NAMED {
+            assert_eq!(Vendor::from_id(vendor.pci_id()), vendor);
+        }
         assert_eq!(Vendor::from_id(0x1022), Vendor::Amd);
         for (id, vendor) in [
             (0x4D4F_4351, Vendor::Qualcomm),
@@ -188,6 +239,24 @@ mod tests {
         }
         assert_eq!("0x10DE".parse(), Ok(Vendor::Nvidia));
         assert_eq!("NVidia".parse(), Ok(Vendor::Nvidia));
+    }
+
+    #[test]
+    fn words_for_a_driver_model_have_advice() {
+        for (word, advice) in [
+            ("TCC", "TCC is a mode of NVIDIA's driver"),
+            ("wddm 2.7", "write wddm, without"),
+            ("WDDM3", "write wddm, without"),
+            ("wddm+mcdm", "several driver models"),
+            ("both", "without a driver model"),
+            ("nvidia", "a vendor is a condition"),
+        ] {
+            let found = DriverModel::advice(word).unwrap_or_default();
+            assert!(found.starts_with(advice), "{word}: {found}");
+            let error = word.parse::<DriverModel>().unwrap_err().to_string();
+            assert!(error.ends_with(found), "{error}");
+        }
+        assert_eq!(DriverModel::advice("wddmx"), None);
     }
 
     #[test]

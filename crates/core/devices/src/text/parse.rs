@@ -4,16 +4,22 @@ use std::str::FromStr;
 
 /// A text that cannot be parsed, and what was expected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{text}` is not {expected}")]
+#[error("`{text}` is not {expected}{}", advice.map(|advice| format!("; {advice}")).unwrap_or_default())]
 pub struct ParseError {
     text: String,
     expected: &'static str,
+    advice: Option<&'static str>,
 }
 
 impl ParseError {
     /// `expected` completes the sentence that begins with the text and *is not*.
     pub(crate) fn new(text: &str, expected: &'static str) -> ParseError {
-        ParseError { text: text.to_owned(), expected }
+        ParseError { text: text.to_owned(), expected, advice: None }
+    }
+
+    /// Adds what to write instead.
+    pub(crate) fn with_advice(self, advice: &'static str) -> ParseError {
+        ParseError { advice: Some(advice), ..self }
     }
 }
 

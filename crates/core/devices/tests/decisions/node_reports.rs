@@ -222,6 +222,12 @@ fn devices_are_ready_once_pods_can_use_each_resource_with_a_healthy_one() {
             "directx.microsoft.com/display is not allocatable yet; directx.microsoft.com/compute \
              is not registered with the kubelet: no kubelet",
         ),
+        (
+            [Progress::Allocatable, Progress::Incomplete("another plugin waits".to_owned())],
+            (ConditionStatus::False, "NotRegistered"),
+            "directx.microsoft.com/compute is registered without some of its devices: another \
+             plugin waits",
+        ),
     ];
     for ([display, compute], expected, message) in cases {
         let condition = devices_ready(&report(&snapshot), |resource| {

@@ -749,6 +749,15 @@ async fn devices_are_ready_when_the_node_reports_them() {
         set_allocatable(&server, "2");
         sleep(MINUTE).await;
         assert_eq!(is_ready(&server), both("True", "DevicesReady"));
+        // Another plugin waits and has more devices of the resource.
+        let mut listing = listed(&host());
+        for served in listing.served.values_mut() {
+            served.incomplete = Some("none lists PCI".to_owned());
+        }
+        states.send(known(listing)).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(is_ready(&server), both("False", "NotRegistered"));
+        states.send(healthy()).unwrap();
         set_allocatable(&server, "0");
         sleep(MINUTE).await;
         assert_eq!(is_ready(&server), both("False", "NotAllocatable"));

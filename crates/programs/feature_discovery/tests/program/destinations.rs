@@ -24,6 +24,15 @@ fn what_the_plugin_decides_is_no_option_here() {
     }
 }
 
+#[test]
+fn a_key_of_the_plugin_and_a_word_for_an_option_have_a_fix() {
+    let serve = "directx-device-plugin serve --config FILE";
+    refuses(&["--multitenancy=4"], &["`multitenancy` belongs at the top of the file", serve]);
+    for word in ["version", "help"] {
+        refuses(&[word], &[&format!("tip: write `directx-feature-discovery --{word}`")]);
+    }
+}
+
 /// Fails with status 2 and these parts in its error.
 fn refuses(arguments: &[&str], parts: &[&str]) {
     let (status, out, err) = run(arguments);

@@ -12,7 +12,7 @@ use crate::serve::ServeArguments;
 use crate::service::{StoredOptions, manager};
 
 pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
-    let ServeArguments { models, daemon } = options.parse().serve;
+    let ServeArguments { models, daemon } = options.parse()?.serve;
     check_paths(&daemon.paths())?;
     let log_file = match daemon.log_destination() {
         LogDestination::File(_) => None,

@@ -62,7 +62,7 @@ pub(super) fn run(options: StoredOptions) -> Result<(), Failure> {
 
 fn main(options: &StoredOptions) -> Outcome {
     let ended = command_line::run(|| {
-        let ServeCommandLine { serve, logs } = options.parse();
+        let ServeCommandLine { serve, logs } = options.parse()?;
         serve.daemon.run(&logs, serve.models.driver_models)?;
         Ok(ExitCode::SUCCESS)
     });

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use command_line::device_summary::mounted_files;
+use config::closest;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
     AllocationPolicy, DeviceClass, DeviceGrant, DeviceSet, HostFacts, MountCandidate, MountOrigin,
@@ -127,7 +128,14 @@ fn refused_request(
     let Some(resource) = set.resource(name) else {
         let others: Vec<&str> =
             set.resources.iter().map(|other| other.spec.name.as_str()).collect();
-        let text = format!("this node advertises {}, but not {name}", others.join(", "));
+        let is_same = |other: &&&str| other.eq_ignore_ascii_case(name.as_str());
+        let meant = match others.iter().find(is_same) {
+            Some(other) => format!("; names of resources differ by case: write {other}"),
+            None => closest(name.as_str(), others.iter().copied())
+                .map(|other| format!("; did you mean {other}?"))
+                .unwrap_or_default(),
+        };
+        let text = format!("this node advertises {}, but not {name}{meant}", others.join(", "));
         return Some(Note::UnknownResource(text));
     };
     let wanted = *count as usize;

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use command_line::Failure;
 use config::closest;
+use devices::{DriverModel, Vendor};
 
 /// A value of `--gpu`.
 pub(crate) struct GpuArgument {
@@ -67,10 +68,10 @@ pub(crate) enum McdmStart {
 use McdmStart::{FromR595, Never};
 
 // Vendor IDs of the PCI ID Repository (pci.ids).
-pub(crate) const AMD: u32 = 0x1002;
-pub(crate) const INTEL: u32 = 0x8086;
-pub(crate) const NVIDIA: u32 = 0x10DE;
-pub(crate) const QUALCOMM: u32 = 0x5143;
+pub(crate) const AMD: u32 = Vendor::Amd.pci_id();
+pub(crate) const INTEL: u32 = Vendor::Intel.pci_id();
+pub(crate) const NVIDIA: u32 = Vendor::Nvidia.pci_id();
+pub(crate) const QUALCOMM: u32 = Vendor::Qualcomm.pci_id();
 
 /// GPUs of Windows nodes in clouds and data centers, in the order of their names.
 ///
@@ -198,10 +199,11 @@ impl GpuArgument {
 }
 
 fn unknown_mode(text: &str, mode: &str) -> Failure {
-    Failure::usage(anyhow!("unknown mode `{mode}` in `--gpu {text}`")).hint(
+    let advice = DriverModel::advice(mode).map(|advice| format!("; {advice}")).unwrap_or_default();
+    Failure::usage(anyhow!("unknown mode `{mode}` in `--gpu {text}`")).hint(format!(
         "write `:mcdm` for a compute-only GPU, `:npu` for an NPU, or `:wddm` for a GPU for display and \
-         compute",
-    )
+         compute{advice}"
+    ))
 }
 
 impl Model {

@@ -43,6 +43,9 @@ impl FromStr for PodArgument {
         }
         let mut pod = PodArgument { name: name.to_owned(), requests: Vec::new() };
         for request in requests.split(',') {
+            if request.contains('=') {
+                return Err(format!("`{request}` is another pod; write `--pod {request}` for it"));
+            }
             pod.add(request.parse()?);
         }
         Ok(pod)
@@ -114,6 +117,12 @@ mod tests {
                 format!("is not `domain/name`; write for example directx.microsoft.com/{name}");
             assert!(error.ends_with(&hint), "{error}");
         }
+    }
+
+    #[test]
+    fn a_second_pod_needs_a_second_option() {
+        let error = "a=a/b:1,b=a/b:1".parse::<PodArgument>().unwrap_err();
+        assert_eq!(error, "`b=a/b:1` is another pod; write `--pod b=a/b:1` for it");
     }
 
     #[test]

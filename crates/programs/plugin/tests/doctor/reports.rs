@@ -295,7 +295,7 @@ fn other_systems_than_windows_need_an_inventory() {
 fn wrong_usage_exits_2() {
     let path = recorded("aws-t4-two.yaml");
     for (arguments, expected) in [
-        (&["--inventory", &path, "--image-os-version", "ltsc2022"][..], "10.0.20348.1547"),
+        (&["--inventory", &path, "--image-os-version", "21H2"][..], "10.0.20348.1547"),
         (&["--inventory", "/no/such/host.yaml"], "/no/such/host.yaml"),
         (&["--inventory", &path, "--output", "yaml"], "json"),
     ] {

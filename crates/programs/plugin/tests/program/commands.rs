@@ -151,6 +151,13 @@ fn a_refused_pod_says_what_the_node_has() {
     let (_, out, _) = run(&["simulate", "--pod=one=example.com/gpu:1"]);
     assert!(out.contains("  unknown resource\n"), "{out}");
     assert!(out.contains("\n     this node advertises directx.microsoft.com/display, "), "{out}");
+    for (name, advice) in [
+        ("Display", "names of resources differ by case: write directx.microsoft.com/display"),
+        ("dispaly", "did you mean directx.microsoft.com/display?"),
+    ] {
+        let (_, out, _) = run(&["simulate", &format!("--pod=one=directx.microsoft.com/{name}:1")]);
+        assert!(out.contains(advice), "{out}");
+    }
     let (_, out, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:5"]);
     let never = "requests 5 of directx.microsoft.com/display, this node can never have more than 2";
     assert!(out.contains(never), "{out}");
@@ -394,6 +401,28 @@ fn wrong_usage_exits_2_with_a_fix() {
         &["simulate", "--driver-model", "vulkan"],
         &["simulate", "--driver-model", "legacy", "--driver-model", "wddm"],
         &["simulate", "--config", "/no/such/config.yaml"],
+        &["simulate", "--gpu", "T4", "A10"],
+        &["simulate", "--driver-model", "wddm", "mcdm"],
+        &["simulate", "--pod", "a=a/b:1,b=a/b:1"],
+        &["simulate", "--driver-model", "tcc"],
+        &["simulate", "--driver-model", "nvidia"],
+        &["simulate", "--driver-model", "wddm2"],
+        &["simulate", "--version"],
+        &["doctor", "host.yaml"],
+        &["doctor", "--image-os-version", "21H2"],
+        &["serve", "--multitenancy", "4"],
+        &["serve", "--min-memory-mib=4"],
+        &["serve", "--replicas", "4"],
+        &["--driver-model", "wddm", "serve"],
+        &["record", "host.yaml"],
+        &["version"],
+        &["usage"],
+        &["serve", "help"],
+        &["service", "start"],
+        &["service", "disable"],
+        &["service", "delete"],
+        &["service", "install", "--", "--multitenancy", "4"],
+        &["restart"],
     ];
     let not_found = std::fs::read("/no/such/file.yaml").unwrap_err().to_string();
     for arguments in without_inventory.iter().chain(cases) {
@@ -412,6 +441,34 @@ fn wrong_usage_exits_2_with_a_fix() {
             let id = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
             insta::assert_snapshot!(format!("wrong-{id}"), message);
         });
+    }
+}
+
+/// A comma is part of a value of `--pod`.
+#[test]
+fn every_repeatable_option_takes_its_values_with_commas() {
+    fn check(command: &clap::Command, found: &mut usize) {
+        for option in command.get_arguments().filter(|option| option.get_long().is_some()) {
+            if matches!(option.get_action(), clap::ArgAction::Append) {
+                let name = option.get_long().unwrap();
+                let help = option.get_help().unwrap().to_string();
+                let commas = option.get_value_delimiter() == Some(',');
+                assert_eq!(commas, name != "pod", "{} --{name}", command.get_name());
+                let says = if commas { "repeatable, or separated by commas" } else { "repeatable" };
+                assert!(help.contains(says), "--{name}: {help}");
+                *found += 1;
+            }
+        }
+        command.get_subcommands().for_each(|command| check(command, found));
+    }
+    let mut found = 0;
+    for command in plugin::programs() {
+        check(&command, &mut found);
+    }
+    assert!(found > 8, "{found}");
+    for [option, value] in [["--gpu", "T4,A10"], ["--driver-model", "wddm,mcdm"]] {
+        let (status, _, err) = run(&["simulate", option, value]);
+        assert_eq!((status, err.as_str()), (Some(0), ""), "{option}");
     }
 }
 

@@ -173,6 +173,42 @@ async fn daemons_wait_only_for_the_devices_of_a_driver_model_that_both_advertise
     until(directory, "all devices", side_by_side).await;
 }
 
+/// Each of two daemons has a GPU of the rule, and only one of them can serve its name.
+#[tokio::test]
+async fn a_gpu_that_only_a_waiting_daemon_has_is_reported() {
+    if device_plugin::unix_sockets::skips_test() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let directory = &folder.path().join("device-plugins");
+    let _kubelet = KubeletDouble::start(UnixSockets, directory, KubeletOptions::default()).unwrap();
+    let config = folder.path().join("config.yaml");
+    let rule = "resources: [{name: nvidia.com/gpu, match: {vendor: nvidia}}]";
+    std::fs::write(&config, rule).unwrap();
+    let start = |models: &[&str]| {
+        let mut command = program();
+        command.args(["serve", "--inventory"]).arg(recorded("made-up-wddm-and-mcdm.yaml"));
+        command.arg("--config").arg(&config).arg("--driver-model").arg(models.join(","));
+        Daemon::spawn(&mut command, directory)
+    };
+    let first = start(&["wddm"]);
+    until(directory, "the GPU in WDDM mode", is_ready).await;
+    let second = start(&["mcdm"]);
+    let unlisted = |report: &Value| report["unlistedDevices"].as_array().map_or(0, Vec::len) == 1;
+    let report = until(directory, "the GPU in MCDM mode", unlisted).await;
+    assert_eq!((report["ready"].clone(), waiting(&report)), (json!(false), 1));
+    let text = report["unlistedDevices"][0].as_str().unwrap();
+    assert!(text.contains("mcdm-") && text.contains("(NVIDIA L40S)"), "{text}");
+    crate::reference::assert_described("status", &[report]);
+    drop(second);
+    until(directory, "without a second daemon", is_ready).await;
+    drop(first);
+
+    let _both = start(&["wddm", "mcdm"]);
+    let report = until(directory, "one daemon for both", is_ready).await;
+    assert_eq!(report.get("unlistedDevices"), None);
+}
+
 /// The exit codes of the readiness and the liveness probe of a pod.
 #[cfg(unix)]
 fn probes(uid: &str, directory: &Path) -> [Option<i32>; 2] {

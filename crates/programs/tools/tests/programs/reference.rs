@@ -40,6 +40,23 @@ fn every_program_has_examples_and_a_version() {
 }
 
 #[test]
+fn a_file_and_a_word_without_their_option_are_named_with_it() {
+    for (path, command) in programs() {
+        let name = command.get_name();
+        // The words of `gen-device-mounts` are those of a container.
+        let takes_words = command.get_positionals().next().is_some();
+        for (word, tip) in [
+            ("host.yaml", "tip: write `--inventory host.yaml`".to_owned()),
+            ("version", format!("tip: write `{name} --version`")),
+        ] {
+            let outcome = Outcome::of(&mut program(&path, &[word]));
+            assert_eq!(outcome.code, Some(2), "{outcome}");
+            assert!(takes_words || outcome.stderr.contains(&tip), "{outcome}");
+        }
+    }
+}
+
+#[test]
 fn every_program_has_completions_for_every_shell() {
     for (path, command) in programs() {
         for shell in values(&command, "completions") {
