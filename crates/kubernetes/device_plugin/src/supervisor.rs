@@ -217,10 +217,9 @@ impl<T: Transport> Supervisor<T> {
             };
             for resource in &served.resources {
                 let known = before.resources.iter().find(|known| known.name == resource.name());
-                now.resources.push(known.cloned().unwrap_or_else(|| ResourceReadiness {
-                    pending: resource.pending(),
-                    ..ResourceReadiness::starting(resource.name())
-                }));
+                // Its task adds what is known of it.
+                let starting = || ResourceReadiness::starting(resource.name());
+                now.resources.push(known.cloned().unwrap_or_else(starting));
             }
             let changed = *before != now;
             *before = now;

@@ -355,6 +355,10 @@ mod tests {
         let outcome = clean_listed(&client.for_node("node-9"), &listed, TAINT).await.unwrap();
         assert_eq!(outcome, "no longer exists");
         server.change(|node| *node = labeled());
+        server.refuse(403, "no", "GET");
+        let error = clean_listed(&client, &listed, TAINT).await.unwrap_err();
+        assert!(error.to_string().contains("with 403"), "{error}");
+        server.change(|node| *node = labeled());
         server.refuse(422, "AdmissionPolicy", "PATCH");
         assert!(clean_listed(&client, &listed, TAINT).await.is_err());
     }

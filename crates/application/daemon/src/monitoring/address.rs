@@ -32,11 +32,18 @@ pub fn parse(text: &str) -> Result<SocketAddr, &'static str> {
 /// # Errors
 /// The port is in use, or the host does not have the address.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    first_of(address, bind_one)
+}
+
+/// Binds this address or, for every address of a host without IPv6, every IPv4 address.
+fn first_of<T>(
+    address: SocketAddr,
+    bind: impl Fn(SocketAddr, bool) -> io::Result<T>,
+) -> io::Result<T> {
     let is_every = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match bind_one(address, is_every) {
+    match bind(address, is_every) {
         Err(error) if is_every && !is_in_use(&error) => {
-            // The host has no IPv6.
-            bind_one((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
+            bind((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
         }
         bound => bound,
     }
@@ -63,6 +70,25 @@ fn bind_one(address: SocketAddr, with_ipv4: bool) -> io::Result<TcpListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_without_ipv6_listens_on_every_ipv4_address() {
+        let bound = |address: &str, v6: io::ErrorKind| {
+            first_of(address.parse().unwrap(), |address, with_ipv4| match address {
+                SocketAddr::V6(_) => Err(v6.into()),
+                SocketAddr::V4(_) => Ok((address.to_string(), with_ipv4)),
+            })
+        };
+        let every = bound("[::]:9400", io::ErrorKind::Unsupported).unwrap();
+        assert_eq!(every, ("0.0.0.0:9400".to_owned(), false));
+        for (address, error) in [
+            ("[::1]:9400", io::ErrorKind::Unsupported),
+            ("[::]:9400", io::ErrorKind::AddrInUse),
+            ("[::]:9400", io::ErrorKind::PermissionDenied),
+        ] {
+            assert_eq!(bound(address, error).unwrap_err().kind(), error, "{address}");
+        }
+    }
 
     #[test]
     fn addresses_are_parsed() {

@@ -138,6 +138,11 @@ async fn changes_are_published() {
     let known = |state: &NodeState| matches!(state, NodeState::Known(_));
     let limit = Duration::from_secs(20);
     timeout(limit, seen.wait_for(known)).await.unwrap().unwrap();
+    // While nothing changes, nobody is woken.
+    tokio::time::sleep(2 * INTERVAL).await;
+    seen.mark_unchanged();
+    tokio::time::sleep(2 * INTERVAL).await;
+    assert!(!seen.has_changed().unwrap());
     daemon.stop().await;
     let gone = |state: &NodeState| *state == NodeState::NotServed;
     timeout(limit, seen.wait_for(gone)).await.unwrap().unwrap();

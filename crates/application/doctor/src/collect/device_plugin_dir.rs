@@ -79,15 +79,21 @@ async fn socket(path: &Path) -> Finding {
     {
         return FindingId::SocketMissing.failed("the directory contains no kubelet.sock", RESTART);
     }
-    let why = match timeout(CONNECT_LIMIT, UnixSockets.connect(path)).await {
-        Ok(Ok(_connected)) => return Subject::KubeletSocket.ok("the kubelet accepts connections"),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+    let connected = timeout(CONNECT_LIMIT, UnixSockets.connect(path)).await;
+    answer_of_kubelet(connected.map(|connected| connected.map(drop)).ok())
+}
+
+/// `None`: the kubelet did not answer in time.
+fn answer_of_kubelet(connected: Option<io::Result<()>>) -> Finding {
+    let why = match connected {
+        Some(Ok(())) => return Subject::KubeletSocket.ok("the kubelet accepts connections"),
+        Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = error_chain(&error);
             let what = format!("this account may not connect to kubelet.sock: {why}");
             return FindingId::SocketNotAllowed.failed(what, RUN_AS);
         }
-        Ok(Err(error)) => error_chain(&error),
-        Err(_) => format!("no answer within {} s", CONNECT_LIMIT.as_secs()),
+        Some(Err(error)) => error_chain(&error),
+        None => format!("no answer within {} s", CONNECT_LIMIT.as_secs()),
     };
     let what = format!("kubelet.sock exists, but the kubelet does not respond: {why}");
     FindingId::KubeletNotResponding.failed(what, RESTART)
@@ -113,6 +119,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let none = "the directory contains no kubelet.sock".to_owned();
+        let [directory, _] = inspect(&folder.path().join("missing")).unwrap();
+        assert_eq!(directory.id, Some("directory-missing"));
         let missing = inspected(&folder.path().join("missing"));
         assert_eq!(missing, (Status::Failed, Status::Failed, none.clone()));
         assert_eq!(inspected(folder.path()), (Status::Ok, Status::Failed, none));
@@ -134,9 +142,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kubelet.sock");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(inspected(&file).0, Status::Failed);
+        let [directory, _] = inspect(&file).unwrap();
+        assert_eq!(directory.id, Some("directory-not-usable"), "{directory:?}");
         let (_, socket, what) = inspected(folder.path());
         assert!(socket == Status::Failed && what.contains("does not respond"), "{what}");
+    }
+
+    #[test]
+    fn a_refused_account_is_told_from_a_kubelet_that_does_not_respond() {
+        let id = |connected| answer_of_kubelet(connected).id;
+        let refused = |kind: io::ErrorKind| Some(Err(kind.into()));
+        assert_eq!(id(refused(io::ErrorKind::PermissionDenied)), Some("socket-not-allowed"));
+        let silent = Some("kubelet-not-responding");
+        assert_eq!(id(refused(io::ErrorKind::ConnectionRefused)), silent);
+        assert_eq!(id(None), silent);
+        assert_eq!(id(Some(Ok(()))), None);
     }
 
     #[test]

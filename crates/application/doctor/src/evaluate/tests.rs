@@ -253,7 +253,12 @@ fn an_image_is_checked_when_both_versions_are_known() {
         |image: &str| only(Subject::Image, |facts| facts.image = Some(image.parse().unwrap()));
     assert_eq!(image("10.0.20348.1").0, Status::Ok);
     assert_eq!(image("10.0.17763").0, Status::Failed);
-    assert_eq!(image("10.0.26100").0, Status::Failed);
+    let newer = image("10.0.26100");
+    assert_eq!(newer.0, Status::Failed);
+    assert!(
+        newer.1.starts_with("images of 10.0.26100 are newer than build 10.0.20348"),
+        "{newer:?}"
+    );
     let too_old = changed(Subject::Image, |facts| {
         facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
         facts.image = Some("10.0.17763.1".parse().unwrap());
@@ -1434,6 +1439,14 @@ fn a_paravirtualized_gpu_needs_the_driver_of_its_host() {
             assert!(!hint.contains("hardware") && !hint.contains("reinstall"), "{hint}");
         }
     }
+    let without_nvml = |make: &dyn Fn(&mut NodeFacts)| {
+        hint_of(Subject::Nvml, |facts| {
+            make(facts);
+            facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err("none".to_owned()) });
+        })
+    };
+    assert!(without_nvml(&by_id).contains("GPU-PV"));
+    assert_eq!(without_nvml(&|_| ()), "reinstall NVIDIA's driver");
     assert!(hint(&by_id, 12).contains("HighMemoryMappedIoSpace"));
     assert!(hint(&in_a_container, 43).contains("check the hardware"));
     assert!(hint(&|_| (), 43).contains("check the hardware"));
@@ -1477,6 +1490,31 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
 }
 
 /// The finding with a reason has its fix, if nothing else is advertised.
+#[test]
+fn an_nvml_that_does_not_respond_has_the_fix_of_its_cause() {
+    let hint = |change: &dyn Fn(&mut NodeFacts)| {
+        hint_of(Subject::Nvml, |facts| {
+            let nvml = facts.snapshot.node.nvml.as_mut().unwrap();
+            nvml.gpus = Err("NVML_ERROR_GPU_IS_LOST".to_owned());
+            change(facts);
+        })
+    };
+    let broken_device = "fix what the lines `device` report about NVIDIA's devices";
+    assert_eq!(hint(&|_| ()), "run nvidia-smi on the host and fix what it reports");
+    assert_eq!(
+        hint(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43),
+        broken_device
+    );
+    let lost = |facts: &mut NodeFacts| {
+        facts.snapshot.devices_without_adapter = vec![broken(r"PCI\VEN_10DE\1", 43)];
+    };
+    assert_eq!(hint(&lost), broken_device);
+    let of_amd = |facts: &mut NodeFacts| {
+        facts.snapshot.devices_without_adapter = vec![broken(r"PCI\VEN_1002\1", 43)];
+    };
+    assert_eq!(hint(&of_amd), "run nvidia-smi on the host and fix what it reports");
+}
+
 #[test]
 fn the_only_adapter_has_a_line_with_what_advertises_it() {
     for (change, reason, fix) in [

@@ -191,5 +191,6 @@ mod tests {
         }
         assert!(!text.contains("gpu 20: fine") && !text.contains("gpu 8000: broken"), "{text}");
         assert_eq!(text.lines().count(), 20 + 2 * 20 + 2 + 1 + 50 + 1 + 2);
+        assert_eq!(more(50, 50), None);
     }
 }

@@ -30,3 +30,23 @@ impl NewSocketReason {
         self.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_values_of_the_metric_never_change() {
+        let names: Vec<&str> = NewSocketReason::VARIANTS.iter().map(|r| r.as_str()).collect();
+        let expected = [
+            "startup",
+            "lock_lost",
+            "socket_lost",
+            "kubelet_replaced",
+            "stream_ended",
+            "no_stream",
+            "registration_failed",
+        ];
+        assert_eq!(names, expected);
+    }
+}

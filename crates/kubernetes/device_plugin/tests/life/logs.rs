@@ -128,6 +128,20 @@ async fn a_kubelet_that_stays_away_causes_a_warning() {
     assert!(text.contains("kubelet.sock` does not exist") && text.contains(GPU), "{text}");
 }
 
+/// A lock that is given up and taken again would be a warning, and another daemon could take it.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_keeps_its_locks() {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 2).require("gpus");
+    let _kubelet =
+        KubeletDouble::start(node.host.clone(), DIRECTORY, KubeletOptions::default()).unwrap();
+    let (log, _guard) = Log::start();
+    let plugin = node.run();
+    plugin.wait_until_ready().await;
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(log.lines("WARN", ""), 0, "{}", log.text());
+}
+
 /// A plugin of another maker that registers the same resource makes the kubelet end the stream.
 #[tokio::test(start_paused = true)]
 async fn another_plugin_is_reported_once_and_not_fought() {

@@ -47,6 +47,23 @@ async fn a_second_daemon_waits_until_the_first_one_has_ended() {
     assert_eq!(kubelet.registrations(GPU), 2);
 }
 
+/// Up to 1.36, a kubelet that handles the end of the first daemon's stream removes whatever is
+/// registered under the name by then. The double handles it at once, a kubelet some time later.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_takes_over_registers_half_a_second_after_it_has_the_lock() {
+    let (node, kubelet) = start();
+    let first = node.run();
+    first.wait_until_ready().await;
+    let second = node.run();
+    within(NOTICED, &second, waits).await;
+    first.stop().await.unwrap();
+    within(NOTICED, &second, |readiness| !waits(readiness)).await;
+    sleep(Duration::from_millis(450)).await;
+    assert_eq!(kubelet.registrations(GPU), 1, "the second one registered at once");
+    within(Duration::from_millis(500), &second, Readiness::is_ready).await;
+    assert_eq!(kubelet.registrations(GPU), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_daemon_that_ends_disturbs_nothing() {
     let (node, kubelet) = start();
