@@ -25,7 +25,7 @@ pub type NvidiaGpus = BTreeMap<PnpId, NvidiaFacts>;
 
 /// How long until NVML is asked again about GPUs whose driver needs a license. It gets the license
 /// some time after the host has started, and may lose it.
-const LICENSE_PERIOD: Duration = Duration::from_mins(1);
+const LICENSE_PERIOD: Duration = Duration::from_mins(10);
 
 /// When a question is reported that has not ended. Its process is killed before, so it hangs in the
 /// kernel.
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_license_is_checked_each_minute_as_long_as_the_driver_needs_it() {
+    async fn a_license_is_checked_every_ten_minutes_as_long_as_the_driver_needs_it() {
         let (mut reader, answer, questions) = nvml();
         let unlicensed = gpu(Some(License::MISSING));
         let licensed = gpu(Some(License::until(None)));
