@@ -70,8 +70,8 @@ impl Filter {
 
 impl Host {
     fn from_environment() -> Result<Host, String> {
-        let name = "DXCORE_DOUBLE_INVENTORY";
-        let path = std::env::var_os(name).ok_or_else(|| format!("{name} is not set"))?.into();
+        let path = std::env::var_os("DXCORE_DOUBLE_INVENTORY");
+        let path = path.map_or_else(|| PathBuf::from(r"C:\inventory.yaml"), PathBuf::from);
         let modes = Modes::read(|name| std::env::var(name).ok())?;
         let host = Host { path, modes, history: Mutex::default() };
         let snapshot = config::inventory::read(&host.path).map_err(|error| error.to_string())?;

@@ -13,7 +13,7 @@
 //!
 //! # Environment variables
 //!
-//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file. Without it, creating a factory fails.
+//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file, otherwise `C:\inventory.yaml`.
 //! * `DXCORE_DOUBLE_NEWER_ATTRIBUTES`: how the host treats the attributes that were added
 //!   after D3D11, D3D12 and core compute: `listed` (the default), `ignored` (an older
 //!   host whose lists of them are empty) or `refused` (a host that returns `E_INVALIDARG`).
@@ -23,7 +23,11 @@
 //!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
-//! * `DXCORE_DOUBLE_NVML_HANGS`: if it is set, NVIDIA's management library never answers.
+//!
+//! # The file `C:\nvml-fault.txt`
+//!
+//! Its text is the fault of NVIDIA's management library: `crashes`, `hangs`, `leaks` memory, `prints`
+//! to standard output, `needs-flags` (`nvmlInit_v2` fails), or `loses-first-gpu`.
 
 #![cfg(windows)]
 #![allow(

@@ -47,8 +47,8 @@ fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, HostError> {
     Ok(snapshot)
 }
 
-/// Adds what NVML reports of the GPUs of this host. If it does not answer within 30 seconds, nothing
-/// is added, with a warning for each NVIDIA adapter.
+/// Adds what NVML reports of the GPUs of this host. If it fails or does not answer, nothing is
+/// added, with a warning for each NVIDIA adapter.
 #[cfg(windows)]
 pub fn add_nvidia(snapshot: &mut HostSnapshot) {
     let adapters = snapshot.adapters.clone();
@@ -57,7 +57,8 @@ pub fn add_nvidia(snapshot: &mut HostSnapshot) {
         win32::nvml::gpus(&adapters)
     });
     match gpus {
-        Ok(gpus) => snapshot.add_nvidia(&gpus),
+        Ok(Ok(gpus)) => snapshot.add_nvidia(&gpus),
+        Ok(Err(error)) => warn_of_nvml(snapshot, &devices::error_chain(&error)),
         Err(error) => warn_of_nvml(snapshot, &devices::error_chain(&error)),
     }
 }

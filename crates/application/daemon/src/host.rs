@@ -13,4 +13,4 @@ pub(crate) mod telemetry;
 pub use access::HostAccess;
 pub(crate) use adapter_reader::Cause;
 pub use adapter_reader::{HostKind, OpenSource};
-pub use nvidia::{NvidiaGpus, ReadNvidia};
+pub use nvidia::{NvidiaAnswer, NvidiaGpus, ReadNvidia};

@@ -21,7 +21,6 @@ mod hcs_error;
 #[cfg(windows)]
 mod live;
 mod needed_windows;
-#[cfg(windows)]
 pub mod nvml;
 #[cfg(windows)]
 pub mod service;

@@ -384,7 +384,7 @@ fn nvml(adapters: &[devices::Adapter], license: License) -> crate::host::NvidiaG
 #[tokio::test]
 async fn what_nvml_reports_arrives_later_and_changes_no_list() {
     let mut access = FakeSource::with(Ok(one_gpu())).access(HostKind::Live);
-    access.read_nvidia = Some(Arc::new(|adapters| nvml(adapters, License::MISSING)));
+    access.read_nvidia = Some(Arc::new(|adapters| Ok(nvml(adapters, License::MISSING))));
     let devices = start(access).await;
     let published = devices.published();
     let mut sets = published.subscribe();
