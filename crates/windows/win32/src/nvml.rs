@@ -44,7 +44,7 @@ const ARGUMENT: &str = "--report-nvml";
 pub fn gpus(adapters: &[Adapter]) -> Result<BTreeMap<PnpId, NvidiaFacts>, NvmlError> {
     let nvidia_adapters: Vec<&Adapter> = adapters
         .iter()
-        .filter(|adapter| Vendor::from_id(adapter.hardware_id.vendor) == Vendor::Nvidia)
+        .filter(|adapter| adapter.vendor() == Vendor::Nvidia)
         .collect();
     let ids: Vec<&PnpId> =
         nvidia_adapters.iter().filter_map(|a| Some(&a.pnp.as_ref()?.id)).collect();

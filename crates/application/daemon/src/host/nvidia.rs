@@ -82,7 +82,7 @@ impl NvidiaReader {
     /// Asks about the adapters of the newest snapshot; [`next`](NvidiaReader::next) returns the
     /// answer.
     pub(crate) fn request(&mut self, adapters: &[Adapter]) {
-        let is_nvidia = |a: &&Adapter| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia;
+        let is_nvidia = |a: &&Adapter| a.vendor() == Vendor::Nvidia;
         let with_device = adapters.iter().filter(|adapter| adapter.pnp.is_some());
         self.wanted = Some(with_device.filter(is_nvidia).cloned().collect());
     }
