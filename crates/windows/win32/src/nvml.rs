@@ -42,10 +42,8 @@ const ARGUMENT: &str = "--report-nvml";
 /// GPUs. A program that calls this must call [`answer_parent`] when it starts.
 #[cfg(windows)]
 pub fn gpus(adapters: &[Adapter]) -> Result<BTreeMap<PnpId, NvidiaFacts>, NvmlError> {
-    let nvidia_adapters: Vec<&Adapter> = adapters
-        .iter()
-        .filter(|adapter| adapter.vendor() == Vendor::Nvidia)
-        .collect();
+    let nvidia_adapters: Vec<&Adapter> =
+        adapters.iter().filter(|adapter| adapter.vendor() == Vendor::Nvidia).collect();
     let ids: Vec<&PnpId> =
         nvidia_adapters.iter().filter_map(|a| Some(&a.pnp.as_ref()?.id)).collect();
     if ids.is_empty() {
