@@ -82,7 +82,7 @@ impl Host for LiveHost<'_> {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
-        for subkey in driver.keys().map_err(|error| driver_key_failed(key, &os_error(&error)))? {
+        for subkey in registry::keys(&driver).map_err(|error| driver_key_failed(key, &error))? {
             for &kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
@@ -229,10 +229,9 @@ fn read_copy_to_vm_key(
     key: CopyToVmKey,
 ) -> io::Result<Option<(CopyToVmKey, Vec<RawValue>)>> {
     let name = key.to_string();
-    let values =
-        driver.open(&name).and_then(|opened| Ok(opened.values()?.map(raw_value).collect()));
-    match values.map_err(|error| os_error(&error)) {
-        Ok(values) => Ok(Some((key, values))),
+    let opened = driver.open(&name).map_err(|error| os_error(&error));
+    match opened.and_then(|opened| registry::values(&opened)) {
+        Ok(values) => Ok(Some((key, values.into_iter().map(raw_value).collect()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(format_args!("cannot read registry key {name}"), &error)),
     }
