@@ -9,7 +9,6 @@ mod nvidia;
 #[cfg(any(windows, test))]
 mod programs;
 #[cfg(any(windows, test))]
-mod service_command;
 #[cfg(windows)]
 mod software;
 

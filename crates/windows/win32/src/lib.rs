@@ -11,6 +11,8 @@
 #[cfg(windows)]
 mod adapter_sets;
 pub mod container_processes;
+#[cfg(windows)]
+mod containerd_state;
 mod containers;
 pub mod directory_access;
 #[cfg(windows)]
@@ -42,3 +44,4 @@ pub use services::service_command;
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
 pub use telemetry::read_telemetry;
+pub use windows_report::service_command::ServiceCommand;
