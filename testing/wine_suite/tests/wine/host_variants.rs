@@ -73,7 +73,7 @@ fn no_compute_service() {
 /// A host older than the newer attributes lists adapters under those it knows.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
-fn newer_attributes_are_ignored_or_refused() {
+fn newer_attributes_are_ignored() {
     let inventory = fixture("generated/npu-beside-gpu");
     let host = Host::of(&inventory);
     let mut expected = stdout(&mut native(PLUGIN, &["record"], &inventory));
@@ -88,20 +88,18 @@ fn newer_attributes_are_ignored_or_refused() {
     }
     // The neural processor, which is the last adapter, has only newer attributes.
     expected.truncate(expected.find("- luid: 90002").unwrap());
-    for mode in ["ignored", "refused"] {
-        let mut record = host.plugin(&["record"]);
-        let found = stdout(record.env("DXCORE_DOUBLE_NEWER_ATTRIBUTES", mode));
-        compare_without_notes(&expected, &found);
-    }
+    let mut record = host.plugin(&["record"]);
+    let found = stdout(record.env("DXCORE_DOUBLE_NEWER_ATTRIBUTES", "ignored"));
+    compare_without_notes(&expected, &found);
 }
 
-/// If one of two adapters was removed, is not readable or is being updated, the other one is listed
-/// and a reason is printed.
+/// If one of two adapters was removed or is being updated, the other one is listed and a reason is
+/// printed.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn an_adapter_that_fails_is_skipped() {
     let host = Host::of(&fixture(T4));
-    for fault in ["DXCORE_DOUBLE_GONE", "DXCORE_DOUBLE_FAILING", "DXCORE_DOUBLE_UPDATING"] {
+    for fault in ["DXCORE_DOUBLE_GONE", "DXCORE_DOUBLE_UPDATING"] {
         let found = stdout(host.plugin(&JSON).env(fault, FIRST_T4));
         let (devices, skipped) = found.split_once("\"skipped\"").unwrap_or((&found, ""));
         assert!(!devices.contains(FIRST_T4) && devices.contains(SECOND_T4), "{fault}: {found}");
