@@ -20,9 +20,6 @@ use crate::store_path;
 pub trait Host {
     /// The adapters that Windows lists, in its order, with their attributes.
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
-    /// The adapters that only the graphics kernel lists, and what it reports about each: those that
-    /// are not in `listed`. Empty if the kernel cannot be asked.
-    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)>;
     /// An adapter without its attributes, its device and its driver.
     fn adapter(&self, luid: Luid) -> io::Result<Adapter>;
     /// The present devices that belong to an adapter, and the display and compute devices that have
@@ -69,9 +66,7 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     let (mut devices, without_luid) = by_luid(host.devices()?);
     let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
-    let all = host.adapters();
-    let luids: Vec<Luid> = all.iter().map(|(luid, _)| *luid).collect();
-    for listed in all {
+    for listed in host.adapters() {
         let luid = listed.0;
         let mut notes = Vec::new();
         let read = adapter(host, inside_container, listed, devices.remove(&luid), &mut notes);
@@ -85,12 +80,6 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);
     }
-    host.begin(ReadStep::KernelAdapters);
-    for (luid, report) in host.other_adapters(&luids) {
-        let pnp = devices.get(&luid).and_then(|candidate| candidate.device.as_ref().ok());
-        // A driver that is being updated cannot be read, and comes back.
-        snapshot.warnings.extend(report.ok().and_then(|report| not_listed(luid, &report, pnp)));
-    }
     // A device may keep the LUID of an adapter that Windows no longer lists.
     let without_adapter = without_luid.into_iter().chain(devices.into_values());
     snapshot.devices_without_adapter = without_adapter
@@ -100,9 +89,25 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     Ok(snapshot)
 }
 
+/// The warnings about the adapters that only the graphics kernel lists, with what it reports about
+/// each. `devices` are those of the host.
+#[must_use]
+pub fn not_listed(
+    only_in_kernel: Vec<(Luid, io::Result<KernelReport>)>,
+    devices: Vec<Candidate>,
+) -> Vec<AdapterWarning> {
+    let (devices, _) = by_luid(devices);
+    let warnings = only_in_kernel.into_iter().filter_map(|(luid, report)| {
+        let pnp = devices.get(&luid).and_then(|candidate| candidate.device.as_ref().ok());
+        // A driver that is being updated cannot be read, and comes back.
+        not_listed_adapter(luid, &report.ok()?, pnp)
+    });
+    warnings.collect()
+}
+
 /// The warning about an adapter that only the graphics kernel lists. Displays and software are not
 /// missing, and a device with a problem is reported as such.
-fn not_listed(
+fn not_listed_adapter(
     luid: Luid,
     report: &KernelReport,
     pnp: Option<&PnpDevice>,

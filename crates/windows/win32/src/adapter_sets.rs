@@ -10,7 +10,7 @@ use windows_report::text;
 
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
 use crate::sys::kmt::GraphicsKernel;
-use crate::sys::kmt_adapters::{KernelAdapterList, ListedAdapter, flags};
+use crate::sys::kmt_adapters::{ListedAdapter, flags};
 
 /// The adapters of this host at one time, from one of the interfaces of Windows.
 pub(crate) enum AdapterSet<'a> {
@@ -35,16 +35,6 @@ impl AdapterSet<'_> {
                 .filter_map(|(luid, report)| Some((*luid, listed_attributes(report)?)))
                 .collect(),
         }
-    }
-
-    /// The adapters that the graphics kernel lists in addition to those of `DXCore`, which are
-    /// `known`.
-    pub(crate) fn only_in_kernel(&self, known: &[Luid]) -> io::Result<Vec<ListedAdapter>> {
-        let AdapterSet::Dxcore(lists) = self else { return Ok(Vec::new()) };
-        let others = KernelAdapterList::load_with_compute_only()?.read_except(known)?;
-        // One of them may have been added after the lists. `DXCore` reports that change.
-        let is_stale = lists.iter().any(AdapterList::is_stale);
-        Ok(if is_stale { Vec::new() } else { others })
     }
 
     /// An adapter, without its device and its driver.

@@ -21,6 +21,8 @@ pub mod files;
 pub mod hcs;
 mod hcs_error;
 #[cfg(windows)]
+mod kernel_comparison;
+#[cfg(windows)]
 mod live;
 mod needed_windows;
 #[cfg(windows)]
@@ -37,6 +39,8 @@ mod sys;
 mod telemetry;
 pub mod threads;
 
+#[cfg(windows)]
+pub use kernel_comparison::adapters_only_in_kernel;
 pub use needed_windows::NEEDED_WINDOWS;
 #[cfg(windows)]
 pub use services::service_command;

@@ -14,7 +14,7 @@ use windows_registry::Key;
 use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
 use windows_report::copy_to_vm::RawValue;
 use windows_report::device_class::displays_or_computes;
-use windows_report::kernel_report::{DeviceKey, KernelReport, key_of};
+use windows_report::kernel_report::{DeviceKey, key_of};
 use windows_report::property::{Property, PropertyError};
 use windows_report::text;
 
@@ -50,19 +50,13 @@ impl Host for LiveHost<'_> {
         self.adapters.listed()
     }
 
-    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)> {
-        self.adapters.only_in_kernel(listed).unwrap_or_else(|error| {
-            tracing::debug!(%error, "cannot compare with the adapters of the graphics kernel");
-            Vec::new()
-        })
-    }
-
     fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
         self.adapters.adapter(luid).map_err(|error| failed("cannot read the adapter", &error))
     }
 
     fn devices(&self) -> io::Result<Vec<Candidate>> {
-        self.candidates().map_err(|error| failed("cannot list the present devices", &error))
+        let keys = self.adapters.device_keys();
+        candidates(self.setup, |entry| candidate(entry, &keys))
     }
 
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
@@ -107,12 +101,14 @@ impl Host for LiveHost<'_> {
     }
 }
 
-impl LiveHost<'_> {
-    fn candidates(&self) -> io::Result<Vec<Candidate>> {
-        let list = self.setup.present()?;
-        let keys = self.adapters.device_keys();
-        Ok(list.devices()?.iter().filter_map(|entry| candidate(entry, &keys)).collect())
-    }
+/// The present devices that `accept` accepts.
+pub(crate) fn candidates(
+    setup: &SetupApi,
+    accept: impl Fn(&DeviceEntry<'_>) -> Option<Candidate>,
+) -> io::Result<Vec<Candidate>> {
+    let list = setup.present();
+    let accepted = list.and_then(|list| Ok(list.devices()?.iter().filter_map(accept).collect()));
+    accepted.map_err(|error| failed("cannot list the present devices", &error))
 }
 
 fn driver_key_failed(key: &DriverKey, error: &io::Error) -> io::Error {
@@ -128,7 +124,7 @@ fn read_user_mode_drivers(key: &DriverKey) -> io::Result<Vec<String>> {
 
 /// The device as a candidate, if it has a LUID, one of `keys` leads to it, or it displays or
 /// computes and has a problem.
-fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
+pub(crate) fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
     if let Some(luid) = luid(entry) {
         let index = number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten();
         let physical_index = index.unwrap_or_default();

@@ -146,14 +146,6 @@ pub(crate) struct AdapterList {
     list: IDXCoreAdapterList,
 }
 
-impl AdapterList {
-    /// Whether an adapter was added or removed since the list was created.
-    pub(crate) fn is_stale(&self) -> bool {
-        // SAFETY: `list` is a live object.
-        unsafe { self.list.IsStale() }
-    }
-}
-
 /// An adapter of a list.
 #[derive(Debug)]
 pub(crate) struct DxcoreAdapter {
