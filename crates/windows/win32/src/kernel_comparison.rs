@@ -20,6 +20,6 @@ pub fn adapters_only_in_kernel(listed: &[Luid]) -> io::Result<Vec<AdapterWarning
     if others.is_empty() {
         return Ok(Vec::new());
     }
-    let devices = candidates(&SetupApi::load()?, |entry| candidate(entry, &[]))?;
+    let devices = candidates(&SetupApi::load()?, candidate)?;
     Ok(assembly::not_listed(others, devices))
 }
