@@ -63,6 +63,24 @@ pub fn add_nvidia(snapshot: &mut HostSnapshot) {
     }
 }
 
+/// Adds a warning for each GPU or accelerator that only the graphics kernel of this host lists. Adds
+/// nothing if it does not answer within 30 seconds.
+#[cfg(windows)]
+pub fn add_not_listed(snapshot: &mut HostSnapshot) {
+    let listed: Vec<_> = snapshot.listed().into_iter().collect();
+    let compared = read_live(move |on_step| {
+        on_step("listing the adapters of the graphics kernel".to_owned());
+        win32::adapters_only_in_kernel(&listed)
+    });
+    if let Ok(Ok(warnings)) = compared {
+        snapshot.warnings.extend(warnings);
+    }
+}
+
+/// Adds nothing: only Windows has a graphics kernel.
+#[cfg(not(windows))]
+pub fn add_not_listed(_snapshot: &mut HostSnapshot) {}
+
 #[cfg(any(windows, test))]
 fn warn_of_nvml(snapshot: &mut HostSnapshot, error: &str) {
     let is_nvidia =

@@ -11,6 +11,8 @@
 #[cfg(windows)]
 mod adapter_sets;
 pub mod container_processes;
+#[cfg(windows)]
+mod containerd_state;
 mod containers;
 pub mod directory_access;
 #[cfg(windows)]
@@ -18,6 +20,8 @@ mod error;
 pub mod files;
 pub mod hcs;
 mod hcs_error;
+#[cfg(windows)]
+mod kernel_comparison;
 #[cfg(windows)]
 mod live;
 mod needed_windows;
@@ -34,6 +38,8 @@ mod sys;
 mod telemetry;
 pub mod threads;
 
+#[cfg(windows)]
+pub use kernel_comparison::adapters_only_in_kernel;
 pub use needed_windows::NEEDED_WINDOWS;
 #[cfg(windows)]
 pub use services::service_command;
@@ -41,3 +47,4 @@ pub use services::service_command;
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
 pub use telemetry::read_telemetry;
+pub use windows_report::service_command::ServiceCommand;

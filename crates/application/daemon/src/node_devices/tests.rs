@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
 use device_plugin::{DevicePlugin, Readiness};
-use devices::{AdapterSource, ChangeCallback, License, LicenseState, SourceError};
+use devices::{AdapterSource, ChangeCallback, License, LicenseState, Luid, SourceError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::sync::mpsc;
 
@@ -62,7 +62,13 @@ impl FakeSource {
 
     fn access(&self, kind: HostKind) -> HostAccess {
         let source: Box<dyn AdapterSource> = Box::new(self.clone());
-        HostAccess { kind, open: Box::new(|| Ok(source)), read_nvidia: None, cordons: None }
+        HostAccess {
+            kind,
+            open: Box::new(|| Ok(source)),
+            read_nvidia: None,
+            compare_with_kernel: None,
+            cordons: None,
+        }
     }
 
     async fn start(&self) -> NodeDevices {
@@ -398,6 +404,30 @@ async fn what_nvml_reports_arrives_later_and_changes_no_list() {
     sets.changed().await.unwrap();
     assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
     assert!(!list.has_changed().unwrap());
+}
+
+/// The comparison opens adapters that are not advertised, and a driver may hang then.
+#[tokio::test(start_paused = true)]
+async fn a_graphics_kernel_that_hangs_delays_no_change() {
+    let source = FakeSource::with(Ok(one_gpu()));
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let (_release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let mut access = source.access(HostKind::Inventory);
+    access.compare_with_kernel = Some(Arc::new(move |listed| {
+        asked.send(listed.to_vec()).unwrap();
+        let _ = released.lock().unwrap().recv();
+        Vec::new()
+    }));
+    let devices = start(access).await;
+    let mut list = list(&devices);
+    let luids: Vec<Luid> = one_gpu().listed().into_iter().collect();
+    let _running = tokio::spawn(devices.run());
+    assert_eq!(asks.recv().await.unwrap(), luids);
+    source.set_next_read(Ok(two_gpus()));
+    source.notify_change();
+    assert_eq!(healths(&mut list).await.len(), 2);
+    assert!(asks.try_recv().is_err(), "at most one comparison runs");
 }
 
 /// The license of the only device in the report.
