@@ -14,6 +14,7 @@ use super::reconfiguration_tests::config_of;
 use super::*;
 use crate::LauncherError;
 use crate::cordon_file;
+use crate::host::kernel_comparison::KernelComparison;
 use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
@@ -409,23 +410,26 @@ async fn what_nvml_reports_arrives_later_and_changes_no_list() {
 /// The comparison opens adapters that are not advertised, and a driver may hang then.
 #[tokio::test(start_paused = true)]
 async fn a_graphics_kernel_that_hangs_delays_no_change() {
-    let source = FakeSource::with(Ok(one_gpu()));
     let (asked, mut asks) = mpsc::unbounded_channel();
     let (_release, released) = channel::<()>();
     let released = Mutex::new(released);
-    let mut access = source.access(HostKind::Inventory);
-    access.compare_with_kernel = Some(Arc::new(move |listed| {
+    let kernel_comparison = KernelComparison::new(Some(Arc::new(move |listed| {
         asked.send(listed.to_vec()).unwrap();
         let _ = released.lock().unwrap().recv();
         Vec::new()
-    }));
-    let devices = start(access).await;
+    })));
+    let (send, reads) = mpsc::unbounded_channel();
+    let mut devices = NodeDevices::new(
+        catalog(),
+        NodeSources { reads, kernel_comparison, ..NodeSources::none() },
+    );
+    devices.apply_read(read(Cause::Start, one_gpu())).unwrap();
     let mut list = list(&devices);
+    list.borrow_and_update();
     let luids: Vec<Luid> = one_gpu().listed().into_iter().collect();
     let _running = tokio::spawn(devices.run());
     assert_eq!(asks.recv().await.unwrap(), luids);
-    source.set_next_read(Ok(two_gpus()));
-    source.notify_change();
+    assert!(send.send(Ok(read(Cause::Change, two_gpus()))).is_ok());
     assert_eq!(healths(&mut list).await.len(), 2);
     assert!(asks.try_recv().is_err(), "at most one comparison runs");
 }
