@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
     DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl,
-    IDXCoreAdapterFactory, InstanceLuid, IsDriverUpdateInProgress,
+    IDXCoreAdapterFactory, IsDriverUpdateInProgress,
 };
 use windows::Win32::Graphics::Dxgi::{
     DXGI_ERROR_DEVICE_REMOVED, DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED,
@@ -72,7 +72,7 @@ impl AdapterObject {
     }
 
     fn value(&self, property: DXCoreAdapterProperty) -> Result<Vec<u8>> {
-        if property != InstanceLuid && self.state.host.properties_fail(self.state.adapter.luid) {
+        if self.state.host.property_fails(self.state.adapter.luid, property.0) {
             return Err(DXGI_ERROR_DEVICE_REMOVED.into());
         }
         match property_value(&self.state.adapter, property.0) {

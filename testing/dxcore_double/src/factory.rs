@@ -16,7 +16,7 @@ use windows::Win32::Graphics::Dxgi::DXGI_ERROR_INVALID_CALL;
 use windows::core::{GUID, HRESULT, IUnknown, Interface as _, Ref, Result, implement};
 
 use crate::adapter::AdapterObject;
-use crate::host::{Filter, Host, host};
+use crate::host::{Host, host};
 use crate::interface;
 use crate::list::ListObject;
 use crate::notify::{self, Callback, Observable, Registered};
@@ -59,8 +59,8 @@ impl IDXCoreAdapterFactory_Impl for Factory_Impl {
         // SAFETY: the caller guarantees that `attributes` points to `count` GUIDs.
         let guids = unsafe { slice::from_raw_parts(attributes, count) };
         let filter = self.0.filter(guids);
-        if matches!(filter, Filter::Rejected) {
-            return Err(E_INVALIDARG.into());
+        if self.0.list_fails(&filter) {
+            return Err(E_FAIL.into());
         }
         let object: IDXCoreAdapterList = ListObject::new(self.0, filter, new(self.0)).into();
         interface::query(&object, iid, list)

@@ -48,8 +48,6 @@ pub(crate) enum Filter {
     Attributes(Vec<Attribute>),
     /// No adapter, because this host does not know one of the requested attributes.
     Nothing,
-    /// The host rejects the request.
-    Rejected,
 }
 
 impl History {
@@ -70,8 +68,8 @@ impl Filter {
 
 impl Host {
     fn from_environment() -> Result<Host, String> {
-        let name = "DXCORE_DOUBLE_INVENTORY";
-        let path = std::env::var_os(name).ok_or_else(|| format!("{name} is not set"))?.into();
+        let path = std::env::var_os("DXCORE_DOUBLE_INVENTORY");
+        let path = path.map_or_else(|| PathBuf::from(r"C:\inventory.yaml"), PathBuf::from);
         let modes = Modes::read(|name| std::env::var(name).ok())?;
         let host = Host { path, modes, history: Mutex::default() };
         let snapshot = config::inventory::read(&host.path).map_err(|error| error.to_string())?;
@@ -128,9 +126,6 @@ impl Host {
         let mut wanted = Vec::new();
         for guid in guids {
             match (attributes::find(guid), self.modes.newer_attributes) {
-                (Some((_, Release::Later)) | None, NewerAttributes::Rejected) => {
-                    return Filter::Rejected;
-                }
                 (Some((_, Release::Later)), NewerAttributes::Empty) | (None, _) => {
                     return Filter::Nothing;
                 }
@@ -138,6 +133,14 @@ impl Host {
             }
         }
         Filter::Attributes(wanted)
+    }
+
+    /// Whether requests for such a list fail now.
+    pub(crate) fn list_fails(&self, filter: &Filter) -> bool {
+        let file = self.modes.failing_lists.as_ref();
+        let Some(Ok(names)) = file.map(fs::read_to_string) else { return false };
+        let Filter::Attributes(wanted) = filter else { return false };
+        wanted.iter().any(|wanted| names.lines().any(|name| name == wanted.to_string()))
     }
 
     /// Whether an adapter was present in every revision from `since` on.
@@ -151,9 +154,9 @@ impl Host {
         self.modes.newer_attributes
     }
 
-    /// Whether reading the adapter's properties fails.
-    pub(crate) fn properties_fail(&self, luid: Luid) -> bool {
-        self.modes.failing.contains(&luid)
+    /// Whether reading this property of the adapter fails.
+    pub(crate) fn property_fails(&self, luid: Luid, property: u32) -> bool {
+        self.modes.failing.contains(&(luid, property))
     }
 
     /// Whether the adapter's driver is being updated.

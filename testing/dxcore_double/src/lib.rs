@@ -13,17 +13,23 @@
 //!
 //! # Environment variables
 //!
-//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file. Without it, creating a factory fails.
+//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file, otherwise `C:\inventory.yaml`.
 //! * `DXCORE_DOUBLE_NEWER_ATTRIBUTES`: how the host treats the attributes that were added
-//!   after D3D11, D3D12 and core compute: `listed` (the default), `ignored` (an older
-//!   host whose lists of them are empty) or `refused` (a host that returns `E_INVALIDARG`).
+//!   after D3D11, D3D12 and core compute: `listed` (the default) or `ignored` (an older
+//!   host whose lists of them are empty).
+//! * `DXCORE_DOUBLE_FAILING_LISTS`: a file with names of attributes, one a line. While it
+//!   exists, requests for lists of them fail with `E_FAIL`.
 //! * `DXCORE_DOUBLE_GONE`: comma-separated LUIDs. These adapters are listed but are no
 //!   longer valid; as documented, their properties can still be read.
-//! * `DXCORE_DOUBLE_FAILING`: comma-separated LUIDs. Reading any property of these
-//!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
+//! * `DXCORE_DOUBLE_FAILING`: comma-separated properties, such as `7048070:DriverVersion` with
+//!   an adapter's LUID. Reading them fails with `DXGI_ERROR_DEVICE_REMOVED`.
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
-//! * `DXCORE_DOUBLE_NVML_HANGS`: if it is set, NVIDIA's management library never answers.
+//!
+//! # The file `C:\nvml-fault.txt`
+//!
+//! Its text is the fault of NVIDIA's management library: `crashes`, `hangs`, `leaks` memory, `prints`
+//! to standard output, `needs-flags` (`nvmlInit_v2` fails), or `loses-first-gpu`.
 
 #![cfg(windows)]
 #![allow(

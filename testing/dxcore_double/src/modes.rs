@@ -1,8 +1,11 @@
 //! How the simulated host differs from an up-to-date host without faults.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use devices::Luid;
+
+use crate::property;
 
 /// How the host treats the attributes that older hosts do not know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,8 +15,6 @@ pub(crate) enum NewerAttributes {
     Listed,
     /// Lists of them are empty.
     Empty,
-    /// Requests for lists of them are rejected.
-    Rejected,
 }
 
 /// The active modes.
@@ -22,8 +23,10 @@ pub(crate) struct Modes {
     pub(crate) newer_attributes: NewerAttributes,
     /// Adapters that are listed but are no longer valid.
     pub(crate) removed: BTreeSet<Luid>,
-    /// Adapters whose properties cannot be read.
-    pub(crate) failing: BTreeSet<Luid>,
+    /// Properties of adapters that cannot be read, by their numbers.
+    pub(crate) failing: BTreeSet<(Luid, u32)>,
+    /// A file with the names of attributes. While it exists, requests for lists of them fail.
+    pub(crate) failing_lists: Option<PathBuf>,
     /// Adapters whose driver is being updated.
     pub(crate) updating: BTreeSet<Luid>,
 }
@@ -35,7 +38,6 @@ impl Modes {
         let newer_attributes = match variable(newer).as_deref() {
             None | Some("listed") => NewerAttributes::Listed,
             Some("ignored") => NewerAttributes::Empty,
-            Some("refused") => NewerAttributes::Rejected,
             Some(other) => return Err(format!("{newer}: unknown value `{other}`")),
         };
         let luids = |name: &str| {
@@ -50,8 +52,22 @@ impl Modes {
         Ok(Modes {
             newer_attributes,
             removed: luids("DXCORE_DOUBLE_GONE")?,
-            failing: luids("DXCORE_DOUBLE_FAILING")?,
+            failing: failing(&variable("DXCORE_DOUBLE_FAILING").unwrap_or_default())?,
+            failing_lists: variable("DXCORE_DOUBLE_FAILING_LISTS").map(PathBuf::from),
             updating: luids("DXCORE_DOUBLE_UPDATING")?,
         })
     }
+}
+
+/// The properties in a text such as `7048070:DriverVersion,7098126:HardwareID`.
+fn failing(text: &str) -> Result<BTreeSet<(Luid, u32)>, String> {
+    let items = text.split(',').filter(|item| !item.is_empty());
+    let parse = |item: &str| {
+        let (luid, name) = item.split_once(':')?;
+        Some((Luid(luid.parse().ok()?), property::number(name)?))
+    };
+    let parse = |item| {
+        parse(item).ok_or_else(|| format!("DXCORE_DOUBLE_FAILING: invalid property `{item}`"))
+    };
+    items.map(parse).collect()
 }

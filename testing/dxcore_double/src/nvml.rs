@@ -13,6 +13,9 @@ use crate::host::{Host, host};
 const SUCCESS: Return = 0;
 const NOT_SUPPORTED: Return = 3;
 const NOT_FOUND: Return = 6;
+const UNINITIALIZED: Return = 1;
+const INVALID_ARGUMENT: Return = 2;
+const GPU_IS_LOST: Return = 15;
 /// `NVML_GRID_LICENSE_EXPIRY_VALID` and `NVML_GRID_LICENSE_EXPIRY_PERMANENT`.
 const EXPIRY: [u8; 2] = [2, 4];
 
@@ -44,17 +47,42 @@ fn with(device: Device, report: impl FnOnce(&Adapter) -> Return) -> Return {
     gpus.iter().find(|gpu| gpu.luid == luid).map_or(NOT_FOUND, |gpu| report(gpu))
 }
 
+/// The file with the fault of the library. A process that asks it gets no variables of a test.
+const FAULT: &str = r"C:\nvml-fault.txt";
+
+/// How much a library with the fault `leaks` loses in each process.
+const LEAK: usize = 512 << 20;
+
+/// Whether the library has this fault.
+fn has_fault(name: &str) -> bool {
+    std::fs::read_to_string(FAULT).is_ok_and(|fault| fault == name)
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInit_v2() -> Return {
-    while std::env::var_os("DXCORE_DOUBLE_NVML_HANGS").is_some() {
-        std::thread::park();
+    if has_fault("needs-flags") {
+        return UNINITIALIZED;
+    }
+    if has_fault("crashes") {
+        // SAFETY: not sound on purpose: no process may write to the first page of its memory.
+        unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
+    }
+    if has_fault("leaks") {
+        std::mem::forget(std::hint::black_box(vec![1_u8; LEAK]));
+    }
+    if has_fault("prints") {
+        print!("{}", "a driver prints much\n".repeat(1000));
+        print!("and half a line");
+    }
+    while has_fault("hangs") {
+        std::thread::sleep(std::time::Duration::from_mins(1));
     }
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlShutdown() -> Return {
-    SUCCESS
+extern "C" fn nvmlInitWithFlags(flags: u32) -> Return {
+    if flags == 0 { SUCCESS } else { INVALID_ARGUMENT }
 }
 
 #[unsafe(no_mangle)]
@@ -66,6 +94,9 @@ extern "C" fn nvmlDeviceGetCount_v2(count: *mut u32) -> Return {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: u32, device: *mut Device) -> Return {
+    if index == 0 && has_fault("loses-first-gpu") {
+        return GPU_IS_LOST;
+    }
     let gpus = gpus();
     let Some(gpu) = gpus.get(index as usize) else { return NOT_FOUND };
     let Ok(luid) = usize::try_from(gpu.luid.0) else { return NOT_FOUND };

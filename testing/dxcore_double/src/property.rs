@@ -2,6 +2,30 @@
 
 use devices::Adapter;
 
+/// The properties in the order of the enumeration `DXCoreAdapterProperty`.
+const NAMES: [&str; 15] = [
+    "InstanceLuid",
+    "DriverVersion",
+    "DriverDescription",
+    "HardwareID",
+    "KmdModelVersion",
+    "ComputePreemptionGranularity",
+    "GraphicsPreemptionGranularity",
+    "DedicatedAdapterMemory",
+    "DedicatedSystemMemory",
+    "SharedSystemMemory",
+    "AcgCompatible",
+    "IsHardware",
+    "IsIntegrated",
+    "IsDetachable",
+    "HardwareIDParts",
+];
+
+/// The number of the property with this name.
+pub(crate) fn number(name: &str) -> Option<u32> {
+    u32::try_from(NAMES.iter().position(|known| *known == name)?).ok()
+}
+
 /// The result of reading a property of an adapter.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PropertyValue {

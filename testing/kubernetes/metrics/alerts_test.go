@@ -124,21 +124,21 @@ func TestAlerts(t *testing.T) {
 			`directx_device_resets_total{` + first + `,pod="a"} 3x9 stale`, `directx_device_resets_total{` + first + `} _x10 0x40`},
 			12 * time.Minute, ""},
 		{"a device without a license", "DirectXDeviceUnlicensed", []string{
-			`directx_device_license_state{` + first + `} 0x15`, `directx_device_license_state{` + second + `} 1x15`},
-			11 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+			`directx_device_license_state{` + first + `} 0x20`, `directx_device_license_state{` + second + `} 1x20`},
+			16 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a device that gets its license after some minutes", "DirectXDeviceUnlicensed", []string{
-			`directx_device_license_state{` + first + `} 0x8 1x10`}, 15 * time.Minute, ""},
+			`directx_device_license_state{` + first + `} 0x11 1x10`}, 20 * time.Minute, ""},
 		{"a device without a license whose pod ends", "DirectXDeviceUnlicensed", []string{
-			`directx_device_license_state{` + first + `,pod="a"} 0x5 stale`, `directx_device_license_state{` + first + `} _x6 0x10`},
-			11 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+			`directx_device_license_state{` + first + `,pod="a"} 0x5 stale`, `directx_device_license_state{` + first + `} _x6 0x15`},
+			16 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a device without a license whose plugin starts again", "DirectXDeviceUnlicensed", []string{
 			`directx_device_license_state{` + first + `,pod="a"} 0x12 stale`, `directx_device_license_state{` + first + `,pod="b"} _x16 0x10`},
-			15 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+			20 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a device whose license has expired while nothing is known", "DirectXDeviceUnlicensed", []string{
 			`directx_device_license_state{` + first + `} 1x30`,
 			`directx_device_license_expiration_timestamp_seconds{` + first + `} 1800000300x30`,
 			`directx_device_license_expiration_timestamp_seconds{` + second + `} 1800003600x30`},
-			17 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
+			22 * time.Minute, `NVIDIA's driver has no license for PCI\1 on n`},
 		{"a feature discovery at rest", "DirectXFeatureDiscoveryStuck", discovery("watch", "1x60", "0x60"), 55 * time.Minute, ""},
 		// The kubelet reports at least every five minutes, so the watch has an event.
 		{"a feature discovery whose last change is old", "DirectXFeatureDiscoveryStuck", append(discovery("watch", "1+1x60", "0x60"),

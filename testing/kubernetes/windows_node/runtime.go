@@ -68,10 +68,7 @@ path = '%s'
 func (n *node) removeContainerd(ctx context.Context) error {
 	_, stopError := n.run(ctx, "sc", "stop", serviceName)
 	if stopError == nil {
-		stopError = eventually(ctx, "containerd has stopped", func() (bool, error) {
-			state, err := n.run(ctx, "sc", "query", serviceName)
-			return err == nil && strings.Contains(state, "STOPPED"), err
-		})
+		_, stopError = n.awaitService(ctx, serviceName, stopped, 0)
 	}
 	// containerd can do this, too, but first it creates the folders of its defaults.
 	_, err := n.run(ctx, "sc", "delete", serviceName)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,7 +24,7 @@ func (n *node) installService(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	n.later("service "+pluginService, n.removeService)
-	_, err := n.awaitService(ctx, "STOPPED", "")
+	_, err := n.awaitService(ctx, pluginService, stopped, 0)
 	return nil, err
 }
 
@@ -31,7 +32,7 @@ func (n *node) startService(ctx context.Context) ([]string, error) {
 	if _, err := n.run(ctx, "sc", "start", pluginService); err != nil {
 		return nil, err
 	}
-	if _, err := n.awaitService(ctx, "RUNNING", ""); err != nil {
+	if _, err := n.awaitService(ctx, pluginService, running, 0); err != nil {
 		return nil, err
 	}
 	return nil, n.awaitReady(ctx)
@@ -39,14 +40,14 @@ func (n *node) startService(ctx context.Context) ([]string, error) {
 
 // failService ends the process of the service, as a crash would.
 func (n *node) failService(ctx context.Context) ([]string, error) {
-	process, err := n.awaitService(ctx, "RUNNING", "")
+	failing, err := n.awaitService(ctx, pluginService, running, 0)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := n.run(ctx, "taskkill", "/f", "/pid", process); err != nil {
+	if _, err := n.run(ctx, "taskkill", "/f", "/pid", strconv.Itoa(failing.process)); err != nil {
 		return nil, err
 	}
-	if _, err := n.awaitService(ctx, "RUNNING", process); err != nil {
+	if _, err := n.awaitService(ctx, pluginService, running, failing.process); err != nil {
 		return nil, err
 	}
 	return nil, n.awaitReady(ctx)
@@ -56,9 +57,9 @@ func (n *node) stopService(ctx context.Context) ([]string, error) {
 	if _, err := n.run(ctx, "sc", "stop", pluginService); err != nil {
 		return nil, err
 	}
-	state, err := n.awaitServiceState(ctx, "STOPPED", "")
-	if err == nil && field(state, "WIN32_EXIT_CODE") != "0" {
-		err = &problem{"the service did not end gracefully", "read service.log", errors.New(state)}
+	ended, err := n.awaitService(ctx, pluginService, stopped, 0)
+	if err == nil && ended.exitCode != 0 {
+		err = &problem{"the service did not end gracefully", "read service.log", fmt.Errorf("exit code %d", ended.exitCode)}
 	}
 	return nil, err
 }
@@ -79,31 +80,53 @@ func (n *node) removeService(ctx context.Context) error {
 	return err
 }
 
-// awaitService waits until the service has a state and another process than before, and returns
-// its process.
-func (n *node) awaitService(ctx context.Context, state, before string) (string, error) {
-	text, err := n.awaitServiceState(ctx, state, before)
-	return field(text, "PID"), err
-}
+// The states of a service (winsvc.h).
+const (
+	stopped = 1
+	running = 4
+)
 
-func (n *node) awaitServiceState(ctx context.Context, state, before string) (text string, err error) {
-	err = eventually(ctx, "the service is "+state, func() (bool, error) {
-		var err error
-		text, err = n.run(ctx, "sc", "queryex", pluginService)
-		return err == nil && strings.Contains(text, state) && (before == "" || field(text, "PID") != before), err
+// serviceState is what the service manager knows of a service.
+type serviceState struct{ state, exitCode, process int }
+
+// awaitService waits until a service has a state and another process than before.
+func (n *node) awaitService(ctx context.Context, name string, state, before int) (found serviceState, err error) {
+	err = eventually(ctx, fmt.Sprintf("the service %s has state %d", name, state), func() (bool, error) {
+		text, err := n.run(ctx, "sc", "queryex", name)
+		if err != nil {
+			return false, err
+		}
+		found, err = parseService(text)
+		return err == nil && found.state == state && (before == 0 || found.process != before), err
 	})
-	return text, err
+	return found, err
 }
 
-// field returns the first word of a value that `sc` prints as `NAME : VALUE`, or nothing.
-func field(text, name string) string {
+// parseService reads what `sc queryex` prints: one line for each field of SERVICE_STATUS_PROCESS, in
+// its order, as `NAME : NUMBER` with more words. Windows may translate the names and the words.
+func parseService(text string) (serviceState, error) {
+	const state, exitCode, process = 2, 3, 7
+	var values []string
 	for line := range strings.Lines(text) {
-		before, after, _ := strings.Cut(line, ":")
-		if words := strings.Fields(after); strings.TrimSpace(before) == name && len(words) > 0 {
-			return words[0]
+		if _, value, isField := strings.Cut(line, ":"); isField {
+			values = append(values, value)
 		}
 	}
-	return ""
+	var failure error
+	number := func(field int) int {
+		var word string
+		if field < len(values) {
+			word, _, _ = strings.Cut(strings.TrimSpace(values[field]), " ")
+		}
+		number, err := strconv.Atoi(word)
+		if err != nil && failure == nil {
+			what := fmt.Sprintf("`sc queryex` does not print a number as field %d", field)
+			failure = &problem{what, "compare its output with parseService in service.go", errors.New(text)}
+		}
+		return number
+	}
+	found := serviceState{state: number(state), exitCode: number(exitCode), process: number(process)}
+	return found, failure
 }
 
 // describeNode keeps what `doctor` and `record` report about this host. Without a GPU, `doctor` fails.

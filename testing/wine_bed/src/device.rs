@@ -1,7 +1,7 @@
 //! Registers and removes `PnP` devices with `SetupAPI`.
 #![allow(unsafe_code, reason = "calls setupapi.dll")]
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use devices::{Luid, PnpDevice};
 use windows::Win32::Devices::DeviceAndDriverInstallation::{
     HDEVINFO, SETUP_DI_DEVICE_CREATION_FLAGS, SP_DEVINFO_DATA, SetupDiCreateDeviceInfoList,
@@ -11,10 +11,10 @@ use windows::Win32::Devices::DeviceAndDriverInstallation::{
 use windows::Win32::Devices::Properties::{
     DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber, DEVPKEY_Device_DevNodeStatus,
     DEVPKEY_Device_DeviceDesc, DEVPKEY_Device_Driver, DEVPKEY_Device_DriverDate,
-    DEVPKEY_Device_IsPresent, DEVPKEY_Device_LocationPaths, DEVPKEY_Device_Manufacturer,
-    DEVPKEY_Device_Numa_Node, DEVPKEY_Device_ProblemCode, DEVPROP_TYPE_BOOLEAN,
-    DEVPROP_TYPE_FILETIME, DEVPROP_TYPE_STRING, DEVPROP_TYPE_STRING_LIST, DEVPROP_TYPE_UINT32,
-    DEVPROP_TYPE_UINT64, DEVPROPTYPE,
+    DEVPKEY_Device_FriendlyName, DEVPKEY_Device_IsPresent, DEVPKEY_Device_LocationPaths,
+    DEVPKEY_Device_Manufacturer, DEVPKEY_Device_Numa_Node, DEVPKEY_Device_ProblemCode,
+    DEVPROP_TYPE_BOOLEAN, DEVPROP_TYPE_FILETIME, DEVPROP_TYPE_STRING, DEVPROP_TYPE_STRING_LIST,
+    DEVPROP_TYPE_UINT32, DEVPROP_TYPE_UINT64, DEVPROPTYPE,
 };
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::{GUID, HSTRING, PCWSTR};
@@ -53,6 +53,7 @@ pub(crate) fn create(luid: Option<Luid>, pnp: &PnpDevice) -> Result<()> {
         }
         None => device.unset(&GPU_LUID),
     }
+    device.unset(&DEVPKEY_Device_FriendlyName);
     text(&DEVPKEY_Device_DeviceDesc, &pnp.description)?;
     text(&DEVPKEY_Device_Manufacturer, &pnp.manufacturer)?;
     match &pnp.driver_key {
@@ -93,6 +94,31 @@ pub(crate) fn remove(id: &str) -> Result<()> {
         removed.ok()?;
     }
     Ok(())
+}
+
+/// The properties that discovery reads.
+const PROPERTIES: [(&str, DEVPROPKEY); 10] = [
+    ("Gpu_Luid", GPU_LUID),
+    ("Gpu_PhysicalAdapterIndex", GPU_PHYSICAL_ADAPTER_INDEX),
+    ("FriendlyName", DEVPKEY_Device_FriendlyName),
+    ("DeviceDesc", DEVPKEY_Device_DeviceDesc),
+    ("Manufacturer", DEVPKEY_Device_Manufacturer),
+    ("Driver", DEVPKEY_Device_Driver),
+    ("DriverDate", DEVPKEY_Device_DriverDate),
+    ("LocationPaths", DEVPKEY_Device_LocationPaths),
+    ("Numa_Node", DEVPKEY_Device_Numa_Node),
+    ("ProblemCode", DEVPKEY_Device_ProblemCode),
+];
+
+/// Writes a text as the property `name` of a device, with the type `kind`.
+pub(crate) fn put_property(id: &str, name: &str, kind: u32, text: &str) -> Result<()> {
+    let list = List::new()?;
+    let device = list.open(id)?;
+    let (_, key) = PROPERTIES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .with_context(|| format!("unknown property {name}"))?;
+    device.set(key, DEVPROPTYPE(kind), &wide(&[text]))
 }
 
 /// The setup class from the driver key.

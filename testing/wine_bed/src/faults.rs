@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use windows_registry::LOCAL_MACHINE;
 
+use crate::device;
 use crate::driver::{CLASS, remove_key};
 
 /// Removes a driver key that a device refers to.
@@ -15,4 +16,9 @@ pub(crate) fn put_dword(key: &str, name: &str) -> Result<()> {
     let open = LOCAL_MACHINE.options().read().write().open(format!("{CLASS}\\{key}"));
     let key = open.with_context(|| format!("cannot open driver key {key}"))?;
     Ok(key.set_u32(name, 1)?)
+}
+
+/// Writes a text as a property of a device, with any type (`DEVPROP_TYPE_*`).
+pub(crate) fn put_property(id: &str, name: &str, kind: &str, text: &str) -> Result<()> {
+    device::put_property(id, name, kind.parse()?, text)
 }

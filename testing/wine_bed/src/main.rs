@@ -50,6 +50,8 @@ fn main() -> std::process::ExitCode {
         #[cfg(target_pointer_width = "64")]
         ["put-dword", key, name] => faults::put_dword(key, name),
         #[cfg(target_pointer_width = "64")]
+        ["put-property", id, name, kind, text] => faults::put_property(id, name, kind, text),
+        #[cfg(target_pointer_width = "64")]
         ["send-shutdown", program] => console_event::send_shutdown(program),
         #[cfg(target_pointer_width = "64")]
         ["has-unix-sockets"] => {
@@ -80,7 +82,7 @@ fn main() -> std::process::ExitCode {
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
-                 put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe | \
+                 put-dword {{CLASS}}\\NNNN\\KEY NAME | put-property ID NAME TYPE TEXT | send-shutdown PROGRAM.exe | \
                  has-unix-sockets | gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL FUNCTION FILTER | \
                  move-imports-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \

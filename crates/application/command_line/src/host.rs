@@ -47,8 +47,8 @@ fn read_this_host(on_step: &OnStep) -> Result<HostSnapshot, HostError> {
     Ok(snapshot)
 }
 
-/// Adds what NVML reports of the GPUs of this host. If it does not answer within 30 seconds, nothing
-/// is added, with a warning for each NVIDIA adapter.
+/// Adds what NVML reports of the GPUs of this host. If it fails or does not answer, nothing is
+/// added, with a warning for each NVIDIA adapter.
 #[cfg(windows)]
 pub fn add_nvidia(snapshot: &mut HostSnapshot) {
     let adapters = snapshot.adapters.clone();
@@ -57,10 +57,29 @@ pub fn add_nvidia(snapshot: &mut HostSnapshot) {
         win32::nvml::gpus(&adapters)
     });
     match gpus {
-        Ok(gpus) => snapshot.add_nvidia(&gpus),
+        Ok(Ok(gpus)) => snapshot.add_nvidia(&gpus),
+        Ok(Err(error)) => warn_of_nvml(snapshot, &devices::error_chain(&error)),
         Err(error) => warn_of_nvml(snapshot, &devices::error_chain(&error)),
     }
 }
+
+/// Adds a warning for each GPU or accelerator that only the graphics kernel of this host lists. Adds
+/// nothing if it does not answer within 30 seconds.
+#[cfg(windows)]
+pub fn add_not_listed(snapshot: &mut HostSnapshot) {
+    let listed: Vec<_> = snapshot.listed().into_iter().collect();
+    let compared = read_live(move |on_step| {
+        on_step("listing the adapters of the graphics kernel".to_owned());
+        win32::adapters_only_in_kernel(&listed)
+    });
+    if let Ok(Ok(warnings)) = compared {
+        snapshot.warnings.extend(warnings);
+    }
+}
+
+/// Adds nothing: only Windows has a graphics kernel.
+#[cfg(not(windows))]
+pub fn add_not_listed(_snapshot: &mut HostSnapshot) {}
 
 #[cfg(any(windows, test))]
 fn warn_of_nvml(snapshot: &mut HostSnapshot, error: &str) {

@@ -21,7 +21,9 @@ pub use completions::{parse, parse_from, with_completions, write_completions};
 pub use devices::error_chain;
 pub use failure::{Failure, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
-pub use host::{add_nvidia, list_store_files, open_host, read_host, read_inventory};
+pub use host::{
+    add_not_listed, add_nvidia, list_store_files, open_host, read_host, read_inventory,
+};
 pub use host_error::{HostError, NoAnswer};
 pub use inventory_source::InventorySource;
 pub use launcher_files::{launcher_sources, missing_launcher_files};

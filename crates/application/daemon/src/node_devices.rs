@@ -16,7 +16,9 @@ use command_line::HostError;
 use config::Config;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
 use devices::report::DeviceResources;
-use devices::{Catalog, Cordons, DeviceSet, HostSnapshot, Moment, NvidiaFacts, ResourceDevices};
+use devices::{
+    AdapterWarning, Catalog, Cordons, DeviceSet, HostSnapshot, Moment, NvidiaFacts, ResourceDevices,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -25,6 +27,7 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::Cause;
 use crate::host::adapter_reader::{Read, Reads};
+use crate::host::kernel_comparison::KernelComparison;
 use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
 use crate::logging::{self, Repeated};
@@ -53,6 +56,9 @@ pub struct NodeDevices {
     nvidia_reader: NvidiaReader,
     /// The last answer of the NVIDIA reader.
     nvidia: NvidiaGpus,
+    kernel_comparison: KernelComparison,
+    /// The adapters that only the graphics kernel lists.
+    only_in_kernel: Vec<AdapterWarning>,
     cordons: Option<watch::Receiver<Cordons>>,
     launcher: NodeLauncher,
     /// The newest snapshot, with what the other readers returned; empty before the first.
@@ -114,6 +120,8 @@ impl NodeDevices {
             reads: sources.reads,
             nvidia_reader: sources.nvidia_reader,
             nvidia: NvidiaGpus::new(),
+            kernel_comparison: sources.kernel_comparison,
+            only_in_kernel: Vec::new(),
             cordons: sources.cordons,
             launcher: sources.launcher,
             snapshot,
@@ -171,6 +179,10 @@ impl NodeDevices {
                 self.apply_read(received(read)?)?;
             }
             gpus = self.nvidia_reader.next() => self.apply_nvidia(gpus),
+            warnings = self.kernel_comparison.next() => {
+                logging::log_adapter_warnings(&self.only_in_kernel, &warnings);
+                self.only_in_kernel = warnings;
+            }
             cordoned = next_cordons(&mut self.cordons) => {
                 self.snapshot.cordoned = cordoned?;
                 self.advance();
@@ -211,6 +223,7 @@ impl NodeDevices {
             &snapshot.devices_without_adapter,
         );
         self.nvidia_reader.request(&snapshot.adapters);
+        self.kernel_comparison.request(&snapshot);
         snapshot.add_nvidia(&self.nvidia);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that was not reported");

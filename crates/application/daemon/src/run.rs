@@ -36,6 +36,8 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     /// The endpoint of the kubelet's `PodResources` API; `None`: the kubelet's default.
     pub pod_resources: Option<PathBuf>,
+    /// The state folder of containerd; `None`: the one that its service names.
+    pub containerd_state: Option<PathBuf>,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
@@ -92,7 +94,7 @@ impl Daemon {
                 reloads,
                 host_name: scrape::host_name(),
                 pods: PodAttribution::new(endpoint),
-                processes: ContainerProcesses::of_host(),
+                processes: ContainerProcesses::of_host(settings.containerd_state.as_deref()),
                 telemetry,
             };
             monitoring::start(address, sources)?;

@@ -9,7 +9,6 @@ mod nvidia;
 #[cfg(any(windows, test))]
 mod programs;
 #[cfg(any(windows, test))]
-mod service_command;
 #[cfg(windows)]
 mod software;
 
@@ -100,7 +99,10 @@ fn cordons(read: Cordons, plugin: Option<&Answers>) -> Cordons {
 /// This machine, and why its adapters cannot be read.
 fn this_machine() -> (HostSnapshot, Option<HostError>) {
     let (mut snapshot, unread) = match command_line::read_host(None) {
-        Ok(snapshot) => (snapshot, None),
+        Ok(mut snapshot) => {
+            command_line::add_not_listed(&mut snapshot);
+            (snapshot, None)
+        }
         Err(error) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(error)),
     };
     command_line::list_store_files(&mut snapshot);

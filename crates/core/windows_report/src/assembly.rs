@@ -20,14 +20,15 @@ use crate::store_path;
 pub trait Host {
     /// The adapters that Windows lists, in its order, with their attributes.
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
-    /// The adapters that only the graphics kernel lists, and what it reports about each: those that
-    /// are not in `listed`. Empty if the kernel cannot be asked.
-    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)>;
-    /// An adapter without its attributes, its device and its driver.
-    fn adapter(&self, luid: Luid) -> io::Result<Adapter>;
+    /// An adapter without its attributes, its device and its driver. What cannot be read and is
+    /// not required is missing, with a note.
+    fn adapter(&self, luid: Luid, notes: &mut Vec<String>) -> io::Result<Adapter>;
     /// The present devices that belong to an adapter, and the display and compute devices that have
     /// a problem code and none.
     fn devices(&self) -> io::Result<Vec<Candidate>>;
+    /// The present devices of these adapters, to which the graphics kernel leads: no device has their
+    /// LUID, because this Windows lacks that property, or the driver does not set it.
+    fn devices_by_key(&self, luids: &[Luid]) -> io::Result<Vec<Candidate>>;
     /// The driver store folder that the graphics kernel reports.
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String>;
     /// The value `UserModeDriverName` of a driver key.
@@ -58,19 +59,34 @@ pub struct Candidate {
     pub luid: Option<Luid>,
     /// The index of the device in a linked adapter; 0 if it is the only device.
     pub physical_index: u32,
-    /// The device, or the reason why its properties cannot be read.
+    /// The device, or the reason why a required property cannot be read.
     pub device: io::Result<PnpDevice>,
+    /// What else could not be read.
+    pub notes: Vec<String>,
+}
+
+impl Candidate {
+    /// Whether both are the same device.
+    fn is_of(&self, other: &Candidate) -> bool {
+        matches!((&self.device, &other.device), (Ok(one), Ok(other)) if one.id == other.id)
+    }
 }
 
 /// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
 /// with a warning.
 pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     host.begin(ReadStep::Devices);
-    let (mut devices, without_luid) = by_luid(host.devices()?);
+    let (mut devices, mut without_luid) = by_luid(host.devices()?);
     let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     let all = host.adapters();
-    let luids: Vec<Luid> = all.iter().map(|(luid, _)| *luid).collect();
+    let luids = all.iter().map(|(luid, _)| *luid);
+    let without_device: Vec<Luid> = luids.filter(|luid| !devices.contains_key(luid)).collect();
+    if !without_device.is_empty() {
+        let (found, _) = by_luid(host.devices_by_key(&without_device)?);
+        without_luid.retain(|candidate| !found.values().any(|other| other.is_of(candidate)));
+        devices.extend(found);
+    }
     for listed in all {
         let luid = listed.0;
         let mut notes = Vec::new();
@@ -85,12 +101,6 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
         let warnings = notes.into_iter().map(|text| AdapterWarning { luid, text, effect });
         snapshot.warnings.extend(warnings);
     }
-    host.begin(ReadStep::KernelAdapters);
-    for (luid, report) in host.other_adapters(&luids) {
-        let pnp = devices.get(&luid).and_then(|candidate| candidate.device.as_ref().ok());
-        // A driver that is being updated cannot be read, and comes back.
-        snapshot.warnings.extend(report.ok().and_then(|report| not_listed(luid, &report, pnp)));
-    }
     // A device may keep the LUID of an adapter that Windows no longer lists.
     let without_adapter = without_luid.into_iter().chain(devices.into_values());
     snapshot.devices_without_adapter = without_adapter
@@ -100,9 +110,25 @@ pub fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceEr
     Ok(snapshot)
 }
 
+/// The warnings about the adapters that only the graphics kernel lists, with what it reports about
+/// each. `devices` are those of the host.
+#[must_use]
+pub fn not_listed(
+    only_in_kernel: Vec<(Luid, io::Result<KernelReport>)>,
+    devices: Vec<Candidate>,
+) -> Vec<AdapterWarning> {
+    let (devices, _) = by_luid(devices);
+    let warnings = only_in_kernel.into_iter().filter_map(|(luid, report)| {
+        let pnp = devices.get(&luid).and_then(|candidate| candidate.device.as_ref().ok());
+        // A driver that is being updated cannot be read, and comes back.
+        not_listed_adapter(luid, &report.ok()?, pnp)
+    });
+    warnings.collect()
+}
+
 /// The warning about an adapter that only the graphics kernel lists. Displays and software are not
 /// missing, and a device with a problem is reported as such.
-fn not_listed(
+fn not_listed_adapter(
     luid: Luid,
     report: &KernelReport,
     pnp: Option<&PnpDevice>,
@@ -144,8 +170,14 @@ fn adapter(
     notes: &mut Vec<String>,
 ) -> io::Result<Adapter> {
     host.begin(ReadStep::Adapter(luid));
-    let adapter = host.adapter(luid)?;
-    let pnp = candidate.map(|candidate| candidate.device).transpose()?;
+    let adapter = host.adapter(luid, notes)?;
+    let pnp = match candidate {
+        Some(candidate) => {
+            notes.extend(candidate.notes);
+            Some(candidate.device?)
+        }
+        None => None,
+    };
     let adapter = Adapter { attributes, pnp, ..adapter };
     // Nobody gets an indirect display, so nothing can be wrong with its driver.
     if adapter.is_indirect_display() {

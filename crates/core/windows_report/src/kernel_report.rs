@@ -21,7 +21,7 @@ const COMPUTE_ONLY: u32 = 1 << 11;
 const WDDM_2_0: i32 = 2000;
 
 /// What the graphics kernel reports about an adapter. `None` is a query that this Windows or
-/// the driver does not support.
+/// the driver does not support, or one that failed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelReport {
     /// `D3DKMT_ADAPTERTYPE`.
@@ -38,6 +38,8 @@ pub struct KernelReport {
     pub dedicated_memory: Option<u64>,
     /// The registry key of each physical device, in the order of the physical indexes.
     pub pnp_keys: Vec<String>,
+    /// What could not be read and is not required.
+    pub notes: Vec<String>,
 }
 
 impl KernelReport {
@@ -89,14 +91,6 @@ impl KernelReport {
         self.has(RENDER_SUPPORTED) || self.has(COMPUTE_ONLY)
     }
 
-    /// The device instance IDs of the adapter `luid`.
-    pub fn device_keys(&self, luid: Luid) -> impl Iterator<Item = DeviceKey> {
-        self.pnp_keys.iter().zip(0..).filter_map(move |(key, physical_index)| {
-            let instance_id = instance_id(key)?;
-            Some(DeviceKey { instance_id, luid, physical_index })
-        })
-    }
-
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -126,6 +120,14 @@ pub struct DeviceKey {
     pub luid: Luid,
     /// The index of the device in a linked adapter.
     pub physical_index: u32,
+}
+
+/// The device instance IDs of the adapter `luid`, whose physical devices have these registry keys.
+pub fn device_keys(luid: Luid, pnp_keys: &[String]) -> impl Iterator<Item = DeviceKey> {
+    pnp_keys.iter().zip(0..).filter_map(move |(key, physical_index)| {
+        let instance_id = instance_id(key)?;
+        Some(DeviceKey { instance_id, luid, physical_index })
+    })
 }
 
 /// The key of the device `instance_id`, if it belongs to an adapter.
@@ -219,13 +221,12 @@ mod tests {
             format!(r"\Registry\Machine\System\CurrentControlSet\enum\{ID}\Device Parameters"),
             String::new(),
         ];
-        let report = KernelReport { pnp_keys, ..KernelReport::default() };
         let key = |physical_index| DeviceKey {
             instance_id: PnpId::new(ID),
             luid: Luid(7),
             physical_index,
         };
-        let keys: Vec<_> = report.device_keys(Luid(7)).collect();
+        let keys: Vec<_> = device_keys(Luid(7), &pnp_keys).collect();
         assert_eq!(keys, [key(0), key(2)]);
         assert_eq!(key_of(&keys, &PnpId::new(ID.to_lowercase())), Some(&key(0)));
         assert_eq!(key_of(&keys, &PnpId::new(r"PCI\VEN_10DE&DEV_13F2\7")), None);

@@ -5,6 +5,7 @@
 
 pub mod assembly;
 pub mod container_specification;
+pub mod containerd_state;
 pub mod copy_to_vm;
 pub mod device_class;
 pub mod directory_access;
@@ -15,6 +16,7 @@ pub mod nvml_license;
 pub mod order;
 pub mod product;
 pub mod property;
+pub mod service_command;
 pub mod store_path;
 pub mod telemetry;
 pub mod text;

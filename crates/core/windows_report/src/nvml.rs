@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use devices::{NvidiaFacts, PnpId};
+use devices::{ComputeCapability, License, NvidiaFacts, PnpId};
+use serde::{Deserialize, Serialize};
 
 /// A PCI address without the function number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PciAddress {
     /// The segment, which NVML calls domain. 0 on most hosts.
     pub segment: u32,
@@ -32,13 +33,27 @@ impl PciAddress {
     }
 }
 
-/// A GPU as NVML reports it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A GPU as NVML reports it, which the process that asks NVML prints.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gpu {
     /// Its address.
     pub address: PciAddress,
-    /// What else it reports.
-    pub facts: NvidiaFacts,
+    /// The UUID (`GPU-…`) by which CUDA identifies it.
+    pub uuid: Option<String>,
+    /// Its compute capability.
+    pub compute_capability: Option<ComputeCapability>,
+    /// The license of its driver.
+    pub license: Option<License>,
+}
+
+impl Gpu {
+    fn facts(&self) -> NvidiaFacts {
+        NvidiaFacts {
+            uuid: self.uuid.clone(),
+            compute_capability: self.compute_capability,
+            license: self.license,
+        }
+    }
 }
 
 /// What NVML reports of each device whose address matches a GPU. If no address matches exactly, the
@@ -53,7 +68,7 @@ pub fn facts_by_device(
     for (id, address) in devices {
         let exact = gpus.iter().find(|gpu| gpu.address == *address);
         if let Some(gpu) = exact.or_else(|| only_gpu_at_slot(devices, gpus, *address)) {
-            facts.insert(id.clone(), gpu.facts.clone());
+            facts.insert(id.clone(), gpu.facts());
         }
     }
     facts
@@ -82,8 +97,7 @@ mod tests {
     }
 
     fn gpu(address: PciAddress, uuid: &str) -> Gpu {
-        let facts = NvidiaFacts { uuid: Some(uuid.to_owned()), ..NvidiaFacts::default() };
-        Gpu { address, facts }
+        Gpu { address, uuid: Some(uuid.to_owned()), compute_capability: None, license: None }
     }
 
     fn uuids(addresses: &[PciAddress], gpus: &[Gpu]) -> Vec<Option<String>> {

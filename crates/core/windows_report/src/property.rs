@@ -1,4 +1,11 @@
-//! Converts device properties of the `PnP` manager to Rust values.
+//! Properties of adapters and devices: those of the `PnP` manager as Rust values, and which of all
+//! may be missing.
+//!
+//! Required are only the properties that decide what a container gets: the LUID, the attributes, the
+//! instance ID, the location paths, the problem code and the driver key. Everything else is
+//! [`optional`].
+
+use std::fmt::Display;
 
 use crate::text;
 
@@ -7,6 +14,10 @@ const INT64: u32 = 0x08;
 const UINT64: u32 = 0x09;
 const STRING: u32 = 0x12;
 const STRING_LIST: u32 = 0x2012;
+
+/// `DEVPROP_TYPE_STRING_INDIRECT` (devpropdef.h): a text with the place of its translation, which
+/// Windows could not find: `@oem7.inf,%name%;NVIDIA T4`.
+const STRING_INDIRECT: u32 = 0x19;
 
 /// `DEVPROP_TYPE_FILETIME` (devpropdef.h).
 const FILETIME: u32 = 0x10;
@@ -34,6 +45,10 @@ impl Property {
     pub fn text(&self) -> Result<String, PropertyError> {
         match self.kind {
             STRING => Ok(text::single_for_display(&self.data)),
+            STRING_INDIRECT => {
+                let text = text::single_for_display(&self.data);
+                Ok(text.rsplit(';').next().unwrap_or_default().to_owned())
+            }
             _ => Err(self.mismatch("a text")),
         }
     }
@@ -75,6 +90,19 @@ impl Property {
     }
 }
 
+/// The value of a property without which a device can be advertised. If it cannot be read, it counts
+/// as missing, and `notes` say so.
+pub fn optional<T, E: Display>(
+    what: &str,
+    read: Result<Option<T>, E>,
+    notes: &mut Vec<String>,
+) -> Option<T> {
+    read.unwrap_or_else(|error| {
+        notes.push(format!("cannot read {what}: {error}"));
+        None
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +123,34 @@ mod tests {
     fn texts_are_utf16() {
         assert_eq!(property(STRING, b"N\0V\0\0\0").text().unwrap(), "NV");
         assert_eq!(property(STRING_LIST, b"a\0\0\0b\0\0\0\0\0").texts().unwrap(), ["a", "b"]);
+    }
+
+    /// The last part is the text of the INF file, in its language.
+    #[test]
+    fn a_text_without_its_translation_is_that_of_the_inf_file() {
+        for (stored, read) in [
+            ("@oem7.inf,%nvidia_dev.1eb8%;NVIDIA T4", "NVIDIA T4"),
+            ("@a;b.inf,%x%;T4", "T4"),
+            ("@oem7.inf,%x%;", ""),
+            ("T4", "T4"),
+        ] {
+            let stored = stored.encode_utf16().chain([0]).flat_map(u16::to_le_bytes);
+            let stored: Vec<u8> = stored.collect();
+            assert_eq!(property(STRING_INDIRECT, &stored).text().unwrap(), read);
+        }
+        assert!(property(STRING_INDIRECT, &[]).texts().is_err());
+    }
+
+    #[test]
+    fn what_is_optional_and_cannot_be_read_is_missing_with_a_note() {
+        let mut notes = Vec::new();
+        assert_eq!(optional::<_, PropertyError>("a", Ok(Some(7)), &mut notes), Some(7));
+        assert_eq!(optional::<u32, PropertyError>("b", Ok(None), &mut notes), None);
+        assert!(notes.is_empty());
+        let wrong = property(STRING, &[]).number().map(Some);
+        assert_eq!(optional("Numa_Node", wrong, &mut notes), None);
+        let note = "cannot read Numa_Node: expected a 32-bit number, found type 0x12 with 0 bytes";
+        assert_eq!(notes, [note]);
     }
 
     #[test]

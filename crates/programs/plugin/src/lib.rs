@@ -9,6 +9,7 @@ mod service;
 mod simulate;
 mod status;
 
+use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
 use ::devices::DriverModel;
@@ -23,16 +24,24 @@ use crate::service::{ServiceArguments, ServiceCommand};
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    command_line::run(|| run(command_line::parse(CommandLine::command())?))
+    run_unless_child(|| run(command_line::parse(CommandLine::command())?))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
-    command_line::run(|| {
+    run_unless_child(|| {
         let line: OneModelCommandLine = command_line::parse(one_model_command(model))?;
         line.daemon.run(&line.logs, vec![model])?;
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Runs a program, or answers its parent if this process was started to ask NVML.
+fn run_unless_child(program: impl FnOnce() -> Result<ExitCode, Failure> + UnwindSafe) -> ExitCode {
+    command_line::run(|| match win32::nvml::answer_parent() {
+        Some(answered) => answered.map(|()| ExitCode::SUCCESS).map_err(Failure::usage),
+        None => program(),
     })
 }
 

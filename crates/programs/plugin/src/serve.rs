@@ -42,6 +42,10 @@ pub(crate) struct DaemonArguments {
     /// socket, or a named pipe on Windows [default: the kubelet's default]
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
+    /// State folder of containerd on Windows, which names the pods of processes in metrics [default:
+    /// the one that containerd's service names, or that of RKE2]
+    #[arg(long, value_name = "DIRECTORY")]
+    containerd_state: Option<PathBuf>,
 }
 
 impl DaemonArguments {
@@ -71,6 +75,7 @@ impl DaemonArguments {
             ("--inventory", &self.input.inventory),
             ("--device-plugin-dir", &self.directory.device_plugin_dir),
             ("--log-file", &self.log_file),
+            ("--containerd-state", &self.containerd_state),
         ];
         paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
     }
@@ -95,6 +100,7 @@ impl DaemonArguments {
             inventory: self.input.inventory,
             listen: self.listen,
             pod_resources: self.pod_resources,
+            containerd_state: self.containerd_state,
         })
     }
 }

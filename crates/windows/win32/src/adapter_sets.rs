@@ -3,14 +3,15 @@
 use std::io;
 
 use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts};
-use windows::Win32::Graphics::DXCore::{self as dxcore, DXCoreAdapterProperty};
-use windows_report::kernel_report::{self, DeviceKey, listed_attributes};
+use windows::Win32::Graphics::DXCore as dxcore;
+use windows_report::kernel_report::{self, DeviceKey, device_keys, listed_attributes};
 use windows_report::order;
+use windows_report::property::optional;
 use windows_report::text;
 
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
 use crate::sys::kmt::GraphicsKernel;
-use crate::sys::kmt_adapters::{KernelAdapterList, ListedAdapter, flags};
+use crate::sys::kmt_adapters::{ListedAdapter, flags, pnp_keys};
 
 /// The adapters of this host at one time, from one of the interfaces of Windows.
 pub(crate) enum AdapterSet<'a> {
@@ -37,66 +38,80 @@ impl AdapterSet<'_> {
         }
     }
 
-    /// The adapters that the graphics kernel lists in addition to those of `DXCore`, which are
-    /// `known`.
-    pub(crate) fn only_in_kernel(&self, known: &[Luid]) -> io::Result<Vec<ListedAdapter>> {
-        let AdapterSet::Dxcore(lists) = self else { return Ok(Vec::new()) };
-        let others = KernelAdapterList::load_with_compute_only()?.read_except(known)?;
-        // One of them may have been added after the lists. `DXCore` reports that change.
-        let is_stale = lists.iter().any(AdapterList::is_stale);
-        Ok(if is_stale { Vec::new() } else { others })
-    }
-
     /// An adapter, without its device and its driver.
-    pub(crate) fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
+    pub(crate) fn adapter(&self, luid: Luid, notes: &mut Vec<String>) -> io::Result<Adapter> {
         match self {
             AdapterSet::Dxcore(lists) => {
                 let mut adapters = lists.iter().flat_map(|list| &list.adapters);
-                dxcore_adapter(adapters.find(|adapter| adapter.luid == luid).ok_or_else(removed)?)
+                let adapter = adapters.find(|adapter| adapter.luid == luid).ok_or_else(removed)?;
+                dxcore_adapter(adapter, notes)
             }
             AdapterSet::Kernel(adapters) => {
                 let (_, report) = adapters.iter().find(|(l, _)| *l == luid).ok_or_else(removed)?;
                 match report {
-                    Ok(report) => Ok(report.adapter(luid)),
+                    Ok(report) => {
+                        notes.extend(report.notes.iter().cloned());
+                        Ok(report.adapter(luid))
+                    }
                     Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
                 }
             }
         }
     }
 
-    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`, which every
-    /// Windows with `DXCore` has.
-    pub(crate) fn device_keys(&self) -> Vec<DeviceKey> {
-        let AdapterSet::Kernel(adapters) = self else { return Vec::new() };
-        adapters
-            .iter()
-            .filter_map(|(luid, report)| Some(report.as_ref().ok()?.device_keys(*luid)))
-            .flatten()
-            .collect()
+    /// The instance IDs of the devices of the adapter `luid` that the graphics kernel reports.
+    pub(crate) fn device_keys(&self, luid: Luid) -> Vec<DeviceKey> {
+        let pnp_keys = match self {
+            AdapterSet::Dxcore(_) => GraphicsKernel::load()
+                .and_then(|kernel| pnp_keys(&kernel, luid))
+                .inspect_err(|error| tracing::debug!(%luid, %error, "cannot read PnP keys")),
+            AdapterSet::Kernel(adapters) => {
+                let mut reports = adapters
+                    .iter()
+                    .filter_map(|(l, report)| report.as_ref().ok().filter(|_| *l == luid));
+                reports.next().map(|report| report.pnp_keys.clone()).ok_or_else(removed)
+            }
+        };
+        device_keys(luid, &pnp_keys.unwrap_or_default()).collect()
     }
 }
 
-fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
-    if !adapter.is_valid() {
-        return Err(removed());
-    }
+fn dxcore_adapter(adapter: &DxcoreAdapter, notes: &mut Vec<String>) -> io::Result<Adapter> {
     if adapter.is_driver_update_in_progress() {
         return Err(io::Error::other("the driver is being updated"));
     }
-    let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
+    let mut flag = |what, property| {
+        let read = adapter.property(property);
+        optional(what, read, notes).map(|[byte]| byte != 0)
+    };
+    // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
+    let hardware = flag("IsHardware", dxcore::IsHardware) != Some(false);
+    let integrated = flag("IsIntegrated", dxcore::IsIntegrated) == Some(true);
+    let detachable = flag("IsDetachable", dxcore::IsDetachable) == Some(true);
+    let mut number = |what, property| {
+        let read = adapter.property(property);
+        optional(what, read, notes).map(u64::from_le_bytes)
+    };
+    let driver_version = number("DriverVersion", dxcore::DriverVersion).map(DriverVersion);
+    let memory = number("DedicatedAdapterMemory", dxcore::DedicatedAdapterMemory);
+    let hardware_id = optional("HardwareID", adapter.property(dxcore::HardwareID), notes);
+    let description = adapter.property_bytes(dxcore::DriverDescription);
+    let description = optional("DriverDescription", description, notes).unwrap_or_default();
+    // The properties of an adapter that was removed in the meantime say nothing.
+    if !adapter.is_valid() {
+        return Err(removed());
+    }
     Ok(Adapter {
         luid: adapter.luid,
         attributes: Attributes::default(),
-        // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
-        hardware: flag(adapter, dxcore::IsHardware)? != Some(false),
-        integrated: flag(adapter, dxcore::IsIntegrated)? == Some(true),
-        detachable: flag(adapter, dxcore::IsDetachable)? == Some(true),
+        hardware,
+        integrated,
+        detachable,
         indirect_display: is_indirect_display(adapter.luid),
-        hardware_id: hardware_id(adapter)?,
+        hardware_id: hardware_id.map(of_numbers).unwrap_or_default(),
         driver_description: text::utf8_for_display(&description),
-        driver_version: number(adapter, dxcore::DriverVersion)?.map(DriverVersion),
-        dedicated_memory_mib: number(adapter, dxcore::DedicatedAdapterMemory)?
-            .map(|bytes| bytes >> 20),
+        driver_version,
+        dedicated_memory_mib: memory.map(|bytes| bytes >> 20),
         load: None,
         nvidia: NvidiaFacts::default(),
         pnp: None,
@@ -116,21 +131,11 @@ fn is_indirect_display(luid: Luid) -> bool {
     }
 }
 
-fn flag(adapter: &DxcoreAdapter, property: DXCoreAdapterProperty) -> io::Result<Option<bool>> {
-    Ok(adapter.property(property)?.map(|[byte]| byte != 0))
-}
-
-fn number(adapter: &DxcoreAdapter, property: DXCoreAdapterProperty) -> io::Result<Option<u64>> {
-    Ok(adapter.property(property)?.map(u64::from_le_bytes))
-}
-
-fn hardware_id(adapter: &DxcoreAdapter) -> io::Result<HardwareId> {
-    let Some(bytes) = adapter.property::<16>(dxcore::HardwareID)? else {
-        return Ok(HardwareId::default());
-    };
+/// `DXCoreHardwareID`.
+fn of_numbers(bytes: [u8; 16]) -> HardwareId {
     let (parts, _) = bytes.as_chunks();
     let [vendor, device, subsystem, revision] = [0, 1, 2, 3].map(|n| u32::from_le_bytes(parts[n]));
-    Ok(HardwareId { vendor, device, subsystem, revision })
+    HardwareId { vendor, device, subsystem, revision }
 }
 
 fn removed() -> io::Error {

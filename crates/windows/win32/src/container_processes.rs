@@ -9,6 +9,8 @@ use std::io;
 use std::path::PathBuf;
 
 pub use windows_report::container_specification::ContainerName;
+#[cfg(windows)]
+use windows_report::containerd_state::TASKS;
 
 use crate::containers::Containers;
 
@@ -29,6 +31,9 @@ pub struct ContainerProcess {
 /// Why the processes of containers cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerProcessesError {
+    /// containerd's state folder has no folder with containers of Kubernetes.
+    #[error("containerd's folder `{}` does not exist", .0.display())]
+    NoFolder(PathBuf),
     /// The folder with the containers of containerd cannot be read.
     #[error("cannot read the containers of containerd")]
     Containers(#[source] io::Error),
@@ -46,27 +51,37 @@ pub enum ContainerProcessesError {
 /// `NotFound` if the container has none on this host.
 type ProcessIds = fn(&str, usize) -> io::Result<Vec<u32>>;
 
+/// Returns the folders in which containerd may keep the folders of containers, the likeliest first.
+type Tasks = Box<dyn Fn() -> Vec<PathBuf> + Send>;
+
 /// The containers of a host.
-#[derive(Debug)]
 pub struct ContainerProcesses {
+    tasks: Tasks,
     containers: Containers,
     process_ids: ProcessIds,
 }
 
 impl ContainerProcesses {
-    /// The containers in containerd's default folder on this host. Nothing is read yet.
+    /// The containers in containerd's state folder on this host: `state`, or the one that its
+    /// service names, or a default. Nothing is read yet.
     #[cfg(windows)]
     #[must_use]
-    pub fn of_host() -> Self {
-        let data = std::env::var_os("ProgramData").unwrap_or_else(|| r"C:\ProgramData".into());
-        let tasks = r"containerd\state\io.containerd.runtime.v2.task\k8s.io";
-        Self::new(PathBuf::from(data).join(tasks), crate::sys::job::process_ids_of_container)
+    pub fn of_host(state: Option<PathBuf>) -> Self {
+        let tasks = move || {
+            let folders = match &state {
+                Some(state) => vec![state.clone()],
+                None => crate::containerd_state::folders(),
+            };
+            folders.iter().map(|state| state.join(TASKS)).collect()
+        };
+        Self::new(Box::new(tasks), crate::sys::job::process_ids_of_container)
     }
 
-    /// The containers with a folder in `tasks`, and their processes as `process_ids` returns them.
+    /// The containers with a folder in one of `tasks`, and their processes as `process_ids` returns
+    /// them.
     #[must_use]
-    pub fn new(tasks: PathBuf, process_ids: ProcessIds) -> Self {
-        Self { containers: Containers::new(tasks), process_ids }
+    pub fn new(tasks: Tasks, process_ids: ProcessIds) -> Self {
+        Self { tasks, containers: Containers::default(), process_ids }
     }
 
     /// The processes of the containers with these names, at most 4096. Takes some milliseconds,
@@ -82,7 +97,14 @@ impl ContainerProcesses {
         if wanted.is_empty() {
             return Ok(processes);
         }
-        let found = self.containers.find(wanted).map_err(ContainerProcessesError::Containers)?;
+        let mut tasks = (self.tasks)();
+        let existing = tasks.iter().position(|folder| !matches!(folder.try_exists(), Ok(false)));
+        let folder = tasks.swap_remove(existing.unwrap_or(0));
+        if existing.is_none() {
+            return Err(ContainerProcessesError::NoFolder(folder));
+        }
+        let found = self.containers.find(&folder, wanted);
+        let found = found.map_err(ContainerProcessesError::Containers)?;
         for (container_id, name) in found {
             let ids = match (self.process_ids)(&container_id, PROCESSES - processes.len()) {
                 Ok(ids) => ids,
@@ -110,7 +132,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a1", &name("render", "main"));
         write(folder.path(), "a2", &name("train", "main"));
-        let containers = ContainerProcesses::new(folder.path().to_owned(), process_ids);
+        let tasks = [folder.path().join("default"), folder.path().to_owned()];
+        let containers = ContainerProcesses::new(Box::new(move || tasks.to_vec()), process_ids);
         (folder, containers)
     }
 
@@ -130,6 +153,18 @@ mod tests {
             container_id: "a2".to_owned(),
         });
         assert_eq!(containers.read(&wanted()).unwrap(), expected);
+    }
+
+    /// If no container is wanted, containerd may not have run any.
+    #[test]
+    fn a_folder_that_does_not_exist_is_an_error_only_for_wanted_containers() {
+        let (folder, mut containers) = containers(|_, _| Ok(Vec::new()));
+        let default = folder.path().join("default");
+        drop(folder);
+        assert!(containers.read(&BTreeSet::new()).unwrap().is_empty());
+        let error = containers.read(&wanted()).unwrap_err().to_string();
+        let expected = format!("containerd's folder `{}` does not exist", default.display());
+        assert_eq!(error, expected);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use windows_report::container_specification::{self, ContainerName};
 
@@ -15,32 +15,28 @@ use windows_report::container_specification::{self, ContainerName};
 const SPECIFICATION: &str = "config.json";
 
 /// The containers of a host. A specification never changes, so each one is read once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Containers {
-    folder: PathBuf,
     /// The containers by ID. `None` is a container that belongs to no pod, or a pod's sandbox.
     known: HashMap<String, Option<ContainerName>>,
 }
 
 impl Containers {
-    pub(crate) fn new(folder: PathBuf) -> Containers {
-        Containers { folder, known: HashMap::new() }
-    }
-
-    /// The IDs of the containers whose names are `wanted`, with their names, sorted by ID. A
-    /// container that restarts can have two IDs for a moment.
+    /// The IDs of the containers in `folder` whose names are `wanted`, with their names, sorted by
+    /// ID. A container that restarts can have two IDs for a moment.
     ///
     /// # Errors
-    /// The folder cannot be read. A missing folder contains no containers.
+    /// The folder cannot be read.
     pub(crate) fn find(
         &mut self,
+        folder: &Path,
         wanted: &BTreeSet<ContainerName>,
     ) -> io::Result<Vec<(String, ContainerName)>> {
-        let ids = ids(&self.folder)?;
+        let ids = ids(folder)?;
         self.known.retain(|id, _| ids.contains(id));
         let mut found = Vec::new();
         for id in ids {
-            if let Some(name) = self.name(&id).filter(|name| wanted.contains(name)) {
+            if let Some(name) = self.name(folder, &id).filter(|name| wanted.contains(name)) {
                 found.push((id, name));
             }
         }
@@ -49,11 +45,11 @@ impl Containers {
 
     /// The name of a container. What cannot be read now, such as a file that containerd is
     /// writing, is read again the next time.
-    fn name(&mut self, id: &str) -> Option<ContainerName> {
+    fn name(&mut self, folder: &Path, id: &str) -> Option<ContainerName> {
         if let Some(known) = self.known.get(id) {
             return known.clone();
         }
-        let specification = std::fs::read(self.folder.join(id).join(SPECIFICATION)).ok()?;
+        let specification = std::fs::read(folder.join(id).join(SPECIFICATION)).ok()?;
         let name = container_specification::parse(&specification).ok()?;
         self.known.insert(id.to_owned(), name.clone());
         name
@@ -62,10 +58,7 @@ impl Containers {
 
 /// The names of the folders in `folder`, which are the IDs of containers.
 fn ids(folder: &Path) -> io::Result<BTreeSet<String>> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        entries => entries?,
-    };
+    let entries = std::fs::read_dir(folder)?;
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 

@@ -11,6 +11,8 @@
 #[cfg(windows)]
 mod adapter_sets;
 pub mod container_processes;
+#[cfg(windows)]
+mod containerd_state;
 mod containers;
 pub mod directory_access;
 #[cfg(windows)]
@@ -19,9 +21,10 @@ pub mod files;
 pub mod hcs;
 mod hcs_error;
 #[cfg(windows)]
+mod kernel_comparison;
+#[cfg(windows)]
 mod live;
 mod needed_windows;
-#[cfg(windows)]
 pub mod nvml;
 #[cfg(windows)]
 pub mod service;
@@ -35,6 +38,8 @@ mod sys;
 mod telemetry;
 pub mod threads;
 
+#[cfg(windows)]
+pub use kernel_comparison::adapters_only_in_kernel;
 pub use needed_windows::NEEDED_WINDOWS;
 #[cfg(windows)]
 pub use services::service_command;
@@ -42,3 +47,4 @@ pub use services::service_command;
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
 pub use telemetry::read_telemetry;
+pub use windows_report::service_command::ServiceCommand;

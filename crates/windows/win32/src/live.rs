@@ -14,8 +14,8 @@ use windows_registry::Key;
 use windows_report::assembly::{Candidate, CopyToVmKeys, Host};
 use windows_report::copy_to_vm::RawValue;
 use windows_report::device_class::displays_or_computes;
-use windows_report::kernel_report::{DeviceKey, KernelReport, key_of};
-use windows_report::property::{Property, PropertyError};
+use windows_report::kernel_report::{DeviceKey, key_of};
+use windows_report::property::{Property, PropertyError, optional};
 use windows_report::text;
 
 use crate::adapter_sets::AdapterSet;
@@ -50,19 +50,26 @@ impl Host for LiveHost<'_> {
         self.adapters.listed()
     }
 
-    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)> {
-        self.adapters.only_in_kernel(listed).unwrap_or_else(|error| {
-            tracing::debug!(%error, "cannot compare with the adapters of the graphics kernel");
-            Vec::new()
-        })
-    }
-
-    fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
-        self.adapters.adapter(luid).map_err(|error| failed("cannot read the adapter", &error))
+    fn adapter(&self, luid: Luid, notes: &mut Vec<String>) -> io::Result<Adapter> {
+        let adapter = self.adapters.adapter(luid, notes);
+        adapter.map_err(|error| failed("cannot read the adapter", &error))
     }
 
     fn devices(&self) -> io::Result<Vec<Candidate>> {
-        self.candidates().map_err(|error| failed("cannot list the present devices", &error))
+        candidates(self.setup, candidate)
+    }
+
+    fn devices_by_key(&self, luids: &[Luid]) -> io::Result<Vec<Candidate>> {
+        let mut keys = Vec::new();
+        for &luid in luids {
+            self.begin(ReadStep::Adapter(luid));
+            keys.extend(self.adapters.device_keys(luid));
+        }
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.begin(ReadStep::Devices);
+        candidates(self.setup, |entry| candidate_by_key(entry, &keys))
     }
 
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
@@ -82,7 +89,7 @@ impl Host for LiveHost<'_> {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
-        for subkey in driver.keys().map_err(|error| driver_key_failed(key, &os_error(&error)))? {
+        for subkey in registry::keys(&driver).map_err(|error| driver_key_failed(key, &error))? {
             for &kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
@@ -107,12 +114,14 @@ impl Host for LiveHost<'_> {
     }
 }
 
-impl LiveHost<'_> {
-    fn candidates(&self) -> io::Result<Vec<Candidate>> {
-        let list = self.setup.present()?;
-        let keys = self.adapters.device_keys();
-        Ok(list.devices()?.iter().filter_map(|entry| candidate(entry, &keys)).collect())
-    }
+/// The present devices that `accept` accepts.
+pub(crate) fn candidates(
+    setup: &SetupApi,
+    accept: impl Fn(&DeviceEntry<'_>) -> Option<Candidate>,
+) -> io::Result<Vec<Candidate>> {
+    let list = setup.present();
+    let accepted = list.and_then(|list| Ok(list.devices()?.iter().filter_map(accept).collect()));
+    accepted.map_err(|error| failed("cannot list the present devices", &error))
 }
 
 fn driver_key_failed(key: &DriverKey, error: &io::Error) -> io::Error {
@@ -126,28 +135,30 @@ fn read_user_mode_drivers(key: &DriverKey) -> io::Result<Vec<String>> {
     }
 }
 
-/// The device as a candidate, if it has a LUID, one of `keys` leads to it, or it displays or
-/// computes and has a problem.
-fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
-    if let Some(luid) = luid(entry) {
-        let index = number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten();
-        let physical_index = index.unwrap_or_default();
-        return Some(Candidate { luid: Some(luid), physical_index, device: device(entry) });
-    }
-    if let Some(key) = key_of_entry(entry, keys) {
-        let DeviceKey { luid, physical_index, .. } = *key;
-        return Some(Candidate { luid: Some(luid), physical_index, device: device(entry) });
-    }
-    let is_broken = displays_or_computes(entry.class(), || compatible_ids(entry))
-        && problem_code(entry).is_ok_and(|code| code != 0);
-    is_broken.then(|| Candidate { luid: None, physical_index: 0, device: device(entry) })
-}
-
-fn key_of_entry<'a>(entry: &DeviceEntry<'_>, keys: &'a [DeviceKey]) -> Option<&'a DeviceKey> {
-    if keys.is_empty() {
+/// The device as a candidate, if it has a LUID, or it displays or computes and has a problem.
+pub(crate) fn candidate(entry: &DeviceEntry<'_>) -> Option<Candidate> {
+    let luid = luid(entry);
+    let is_broken = || {
+        displays_or_computes(entry.class(), || compatible_ids(entry))
+            && problem_code(entry).is_ok_and(|code| code != 0)
+    };
+    if luid.is_none() && !is_broken() {
         return None;
     }
-    key_of(keys, &PnpId::new(entry.instance_id().ok()?))
+    let mut notes = Vec::new();
+    let index = number_property(entry, &GPU_PHYSICAL_INDEX);
+    let physical_index = optional("Gpu_PhysicalAdapterIndex", index, &mut notes);
+    let device = device(entry, &mut notes);
+    Some(Candidate { luid, physical_index: physical_index.unwrap_or_default(), device, notes })
+}
+
+/// The device as a candidate, if one of `keys` leads to it.
+fn candidate_by_key(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
+    let DeviceKey { luid, physical_index, .. } =
+        *key_of(keys, &PnpId::new(entry.instance_id().ok()?))?;
+    let mut notes = Vec::new();
+    let device = device(entry, &mut notes);
+    Some(Candidate { luid: Some(luid), physical_index, device, notes })
 }
 
 fn compatible_ids(entry: &DeviceEntry<'_>) -> Vec<String> {
@@ -168,34 +179,31 @@ fn luid(entry: &DeviceEntry<'_>) -> Option<Luid> {
     luid.map_err(|error| tracing::debug!(%error, "cannot read LUID of device")).ok()
 }
 
-fn device(entry: &DeviceEntry<'_>) -> io::Result<PnpDevice> {
+fn device(entry: &DeviceEntry<'_>, notes: &mut Vec<String>) -> io::Result<PnpDevice> {
     let id = entry
         .instance_id()
         .map_err(|error| failed("cannot read the instance id of the device", &error))?;
-    properties(entry, &id)
+    properties(entry, &id, notes)
         .map_err(|error| failed(format_args!("cannot read the properties of device {id}"), &error))
 }
 
-fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
+fn properties(entry: &DeviceEntry<'_>, id: &str, notes: &mut Vec<String>) -> io::Result<PnpDevice> {
     use property_keys as keys;
-    let description = match text_property(entry, &keys::DEVPKEY_Device_FriendlyName)? {
-        Some(name) => Some(name),
-        None => text_property(entry, &keys::DEVPKEY_Device_DeviceDesc)?,
-    };
-    let locations = property_value(entry, &keys::DEVPKEY_Device_LocationPaths, Property::texts)?
-        .unwrap_or_default();
+    let mut text = |what, key| optional(what, text_property(entry, key), notes);
+    let description = text("FriendlyName", &keys::DEVPKEY_Device_FriendlyName)
+        .or_else(|| text("DeviceDesc", &keys::DEVPKEY_Device_DeviceDesc));
+    let manufacturer = text("Manufacturer", &keys::DEVPKEY_Device_Manufacturer);
+    let date = property_value(entry, &keys::DEVPKEY_Device_DriverDate, Property::date);
+    let numa_node = number_property(entry, &keys::DEVPKEY_Device_Numa_Node);
+    let locations = property_value(entry, &keys::DEVPKEY_Device_LocationPaths, Property::texts)?;
     Ok(PnpDevice {
         id: PnpId::new(id),
         description: description.unwrap_or_default(),
-        manufacturer: text_property(entry, &keys::DEVPKEY_Device_Manufacturer)?.unwrap_or_default(),
+        manufacturer: manufacturer.unwrap_or_default(),
         driver_key: text_property(entry, &keys::DEVPKEY_Device_Driver)?.map(DriverKey::new),
-        // The date is only displayed: a driver without a date is not a reason to skip the device.
-        driver_date: property_value(entry, &keys::DEVPKEY_Device_DriverDate, Property::date)
-            .ok()
-            .flatten(),
-        location_paths: locations.into_iter().map(LocationPath::new).collect(),
-        numa_node: number_property(entry, &keys::DEVPKEY_Device_Numa_Node)?
-            .filter(|n| *n != NO_NUMA_NODE),
+        driver_date: optional("DriverDate", date, notes),
+        location_paths: locations.into_iter().flatten().map(LocationPath::new).collect(),
+        numa_node: optional("Numa_Node", numa_node, notes).filter(|node| *node != NO_NUMA_NODE),
         problem_code: problem_code(entry)?,
     })
 }
@@ -229,10 +237,9 @@ fn read_copy_to_vm_key(
     key: CopyToVmKey,
 ) -> io::Result<Option<(CopyToVmKey, Vec<RawValue>)>> {
     let name = key.to_string();
-    let values =
-        driver.open(&name).and_then(|opened| Ok(opened.values()?.map(raw_value).collect()));
-    match values.map_err(|error| os_error(&error)) {
-        Ok(values) => Ok(Some((key, values))),
+    let opened = driver.open(&name).map_err(|error| os_error(&error));
+    match opened.and_then(|opened| registry::values(&opened)) {
+        Ok(values) => Ok(Some((key, values.into_iter().map(raw_value).collect()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(format_args!("cannot read registry key {name}"), &error)),
     }
@@ -280,7 +287,7 @@ mod tests {
         assert_eq!((value, absent), (Some(long), None));
     }
 
-    /// Where Windows has no `DEVPKEY_Gpu_Luid`, the registry key of the graphics kernel leads
+    /// Where no device has the LUID, the registry key of the graphics kernel leads
     /// to the device. This host has devices that are no adapters, so they have no LUID.
     #[test]
     fn a_device_without_a_luid_is_found_by_its_instance_id() {
@@ -290,12 +297,12 @@ mod tests {
         let entry = devices.iter().find(|entry| luid(entry).is_none()).unwrap();
         let instance_id = PnpId::new(entry.instance_id().unwrap().to_lowercase());
         let key = DeviceKey { instance_id, luid: Luid(7), physical_index: 1 };
-        let found = candidate(entry, std::slice::from_ref(&key)).unwrap();
+        let found = candidate_by_key(entry, std::slice::from_ref(&key)).unwrap();
         assert_eq!((found.luid, found.physical_index), (Some(Luid(7)), 1));
         let pnp = found.device.unwrap();
         assert_eq!(pnp.id, key.instance_id);
 
         let other = DeviceKey { instance_id: PnpId::new(r"PCI\X\1"), ..key };
-        assert!(candidate(entry, &[other]).is_none() && candidate(entry, &[]).is_none());
+        assert!(candidate_by_key(entry, &[other]).is_none() && candidate(entry).is_none());
     }
 }

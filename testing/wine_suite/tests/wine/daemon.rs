@@ -88,35 +88,89 @@ fn stopped_as_containerd_does() {
     assert!(daemon.child.wait().unwrap().success());
 }
 
-/// NVML is asked again after a minute. Nothing else reports that a license is lost.
+/// `made-up-vgpu` after the driver of the second GPU was started again, so that NVML is asked again.
+fn with_restarted_driver(host: &Host) -> PathBuf {
+    let text = fs::read_to_string(fixture("made-up-vgpu")).unwrap();
+    host.write("restarted.yaml", text.replace("59002", "59003"))
+}
+
+/// What the daemon learns of NVML, it learns from a child: Windows would not remove a library that
+/// the daemon has loaded.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
-fn a_license_is_known_some_time_after_the_device_and_its_loss_within_a_minute() {
-    let inventory = fixture("made-up-vgpu");
-    let host = Host::of(&inventory);
+fn a_license_is_known_some_time_after_the_device_and_nvml_is_not_kept_loaded() {
+    let host = Host::of(&fixture("made-up-vgpu"));
     host.install_nvml(&[]);
-    let mut daemon = Daemon::serve(&host);
-    daemon.expect_line(&["device is healthy", "59001"]);
-    daemon.expect_line(&["license of the driver", "licensed until 2026-12-01T10:00:00Z"]);
-    let text = fs::read_to_string(&inventory).unwrap();
-    let lost = "state: unlicensed\n";
-    let text = text.replace("state: licensed\n      expires: 2026-12-01T10:00:00Z\n", lost);
-    assert_eq!(text.matches(lost).count(), 2);
-    host.set_adapters(&host.write("lost.yaml", text));
-    daemon.expect_line(&["lost its license", "1E2B8A3"]);
-    daemon.expect_running();
+    for program in ["directx-device-plugin.exe", "device-plugin-wddm.exe"] {
+        let mut command = host.lasting_command(windows_build(program));
+        if program.starts_with("directx") {
+            command.arg("serve");
+        }
+        let mut daemon = Daemon::start(&mut command);
+        daemon.expect_line(&["device is healthy", "59001"]);
+        daemon.expect_line(&["license of the driver", "licensed until 2026-12-01T10:00:00Z"]);
+        host.remove_nvml();
+        daemon.expect_running();
+        drop(daemon);
+        host.install_nvml(&[]);
+    }
+}
+
+/// What was known before a failure is known after it, and the failure is over with NVML's fault.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_driver_whose_nvml_crashes_or_hangs_delays_no_device_and_ends_no_daemon() {
+    let host = Host::of(&fixture("made-up-vgpu"));
+    host.install_nvml(&[]);
+    for (fault, failure) in [("crashes", "0xc0000005"), ("hangs", "not answered within 20 s")] {
+        host.set(&fixture("made-up-vgpu"));
+        host.set_nvml_fault(fault);
+        let mut daemon = Daemon::serve(&host);
+        daemon.expect_line(&["device is healthy", "59002"]);
+        daemon.expect_line(&["NVML has failed", failure, "licenses are not checked", "nvidia-smi"]);
+        host.set_nvml_fault("");
+        host.set(&with_restarted_driver(&host));
+        daemon.expect_line(&["license of the driver", "licensed until 2026-12-01T10:00:00Z"]);
+        daemon.expect_running();
+    }
 }
 
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
-fn a_driver_whose_nvml_hangs_delays_no_device() {
+fn what_nvml_leaks_is_not_lost_to_the_daemon() {
     let host = Host::of(&fixture("made-up-vgpu"));
     host.install_nvml(&[]);
-    let mut command = host.lasting_command(windows_build("directx-device-plugin.exe"));
-    let mut daemon = Daemon::start(command.arg("serve").env("DXCORE_DOUBLE_NVML_HANGS", "1"));
-    daemon.expect_line(&["device is healthy", "59002"]);
-    daemon.expect_line(&["query has not been answered", "NVML", "licenses are not checked"]);
+    host.set_nvml_fault("leaks");
+    let mut daemon = Daemon::serve(&host);
+    daemon.expect_line(&["license of the driver", "licensed until 2026-12-01T10:00:00Z"]);
     daemon.expect_running();
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    // The double leaks 512 MiB.
+    assert!(peak_kib < 400 << 10, "{peak_kib} KiB");
+}
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_process_that_asks_nvml_ends_with_its_daemon() {
+    let host = Host::of(&fixture("made-up-vgpu"));
+    host.install_nvml(&[]);
+    host.set_nvml_fault("hangs");
+    let daemon = Daemon::serve(&host);
+    wait_until(|| !host.processes_with("--report-nvml").is_empty());
+    // It is killed.
+    drop(daemon);
+    wait_until(|| host.processes_with("--report-nvml").is_empty());
+}
+
+#[track_caller]
+fn wait_until(condition: impl Fn() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < end, "not in time");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A running daemon and the lines of its log. It is killed when it is dropped.

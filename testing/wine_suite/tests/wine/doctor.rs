@@ -86,7 +86,7 @@ fn licenses(command: &mut Command) -> (Vec<String>, String) {
 
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
-fn an_earlier_nvml_reports_less_and_one_that_hangs_nothing() {
+fn an_earlier_nvml_reports_less() {
     const NEWEST: &str = "nvmlDeviceGetGridLicensableFeatures_v4";
     const EARLIER: &str = "nvmlDeviceGetGridLicensableFeatures_v3";
     let host = Host::of(&fixture("made-up-vgpu"));
@@ -101,12 +101,57 @@ fn an_earlier_nvml_reports_less_and_one_that_hangs_nothing() {
         assert_eq!(found, expected, "{missing:?}");
         assert!(!warnings.contains("warning:"), "{warnings}");
     }
+}
+
+/// NVML runs in a child process, which alone has the fault.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_faulty_nvml_reports_what_it_can_and_no_program_fails() {
+    let both = ["licensed until 2026-12-01T10:00:00Z", "unlicensed"];
+    let host = Host::of(&fixture("made-up-vgpu"));
     host.install_nvml(&[]);
-    let mut command = host.plugin(&["devices"]);
-    let (found, warnings) = licenses(command.env("DXCORE_DOUBLE_NVML_HANGS", "1"));
-    assert_eq!(found, [""; 0]);
-    let warning = "the license of its driver is not known: ";
-    assert_eq!(warnings.matches(warning).count(), 2, "{warnings}");
+    for (fault, expected, failure) in [
+        ("needs-flags", &both[..], None),
+        ("prints", &both, None),
+        ("leaks", &both, None),
+        ("loses-first-gpu", &both[1..], None),
+        ("crashes", &[], Some("ended without an answer: exit code: 0xc0000005")),
+        ("hangs", &[], Some("NVML has not answered within 20 s")),
+    ] {
+        host.set_nvml_fault(fault);
+        let (found, warnings) = licenses(&mut host.plugin(&["devices"]));
+        assert_eq!(found, expected, "{fault}");
+        let failures = warnings.lines().filter(|line| {
+            line.contains("the license of its driver is not known: ")
+                && failure.is_some_and(|failure| line.contains(failure))
+        });
+        let count = if failure.is_some() { 2 } else { 0 };
+        assert_eq!(failures.count(), count, "{fault}: {warnings}");
+        assert_eq!(warnings.matches("warning:").count(), count, "{fault}: {warnings}");
+    }
+}
+
+/// Each program of the daemon is the child that asks NVML.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn every_program_of_the_daemon_asks_nvml_before_it_reads_arguments() {
+    let host = Host::of(&fixture("made-up-vgpu"));
+    for program in ["directx-device-plugin", "device-plugin-wddm", "device-plugin-mcdm"] {
+        let answer = |folder: &str| {
+            let mut child = host.command(windows_build(&format!("{program}.exe")));
+            // A variable with which the program would not start.
+            child.env("DIRECTX_DEVICE_PLUGIN_LOG_LEVEL", "bad").args(["--report-nvml", folder]);
+            stdout(&mut child).trim().to_owned()
+        };
+        host.install_nvml(&[]);
+        // A library is loaded only from a driver store or from System32.
+        let found = answer(r"C:\windows");
+        assert!(found.starts_with(r#"nvml-answer:{"Ok":[{"address":{"#), "{found}");
+        assert_eq!(found.matches("GPU-5900").count(), 2, "{found}");
+        host.install(&["dxcore.dll"]);
+        let absent = answer("");
+        assert!(absent.starts_with(r#"nvml-answer:{"Err":""#), "{absent}");
+    }
 }
 
 /// The report of a host, with and without a compute service, equals the report of the inventory

@@ -130,6 +130,7 @@ impl Host {
         host.bed(&["clear"]);
         // A host without NVML is normal.
         host.install(&REPLACED[..2]);
+        host.set_nvml_fault("");
         host
     }
 
@@ -167,6 +168,36 @@ impl Host {
             }
         }
         fs::write(self.drive_c().join("windows/system32/nvml.dll"), library).unwrap();
+    }
+
+    /// Removes the double of NVML as a Windows program does, which fails while it is loaded.
+    pub(crate) fn remove_nvml(&self) {
+        let mut command = self.command("cmd.exe");
+        let output = command.args(["/c", "del", r"C:\windows\system32\nvml.dll"]).output().unwrap();
+        let exists = self.drive_c().join("windows/system32/nvml.dll").exists();
+        assert!(!exists, "nvml.dll is in use: {output:?}");
+    }
+
+    /// The IDs of this prefix' processes with this argument.
+    pub(crate) fn processes_with(&self, argument: &str) -> Vec<String> {
+        let has = |file: PathBuf, text: &str| {
+            fs::read(file).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
+        };
+        let prefix = self.drive_c().parent().unwrap().display().to_string();
+        let variable = format!("WINEPREFIX={prefix}\0");
+        let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap());
+        processes
+            .filter(|process| {
+                has(process.path().join("cmdline"), argument)
+                    && has(process.path().join("environ"), &variable)
+            })
+            .map(|process| process.file_name().display().to_string())
+            .collect()
+    }
+
+    /// Gives the double of NVML a fault from now on, or none.
+    pub(crate) fn set_nvml_fault(&self, fault: &str) {
+        fs::write(self.drive_c().join("nvml-fault.txt"), fault).unwrap();
     }
 
     /// Makes the prefix look like the host of `inventory`: first its devices, then, in one step,

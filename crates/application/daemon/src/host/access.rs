@@ -10,6 +10,7 @@ use devices::StoreFiles;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
+use crate::host::kernel_comparison::CompareWithKernel;
 use crate::host::nvidia::ReadNvidia;
 
 /// The access to a host. Nothing was read yet, and each part can block.
@@ -20,6 +21,8 @@ pub struct HostAccess {
     pub open: OpenSource,
     /// What NVML reports of NVIDIA devices; an inventory contains what it reported.
     pub read_nvidia: Option<ReadNvidia>,
+    /// The adapters that only the graphics kernel of a live host lists.
+    pub compare_with_kernel: Option<CompareWithKernel>,
     /// The file with the devices that the node's annotation takes out of service, if it is
     /// followed.
     pub cordons: Option<PathBuf>,
@@ -39,6 +42,7 @@ impl HostAccess {
             kind: HostKind::Live,
             open: Box::new(|| command_line::open_host(None)),
             read_nvidia: None,
+            compare_with_kernel: None,
             cordons: None,
         };
         if inventory.is_some() {
@@ -52,9 +56,18 @@ impl HostAccess {
         #[cfg(windows)]
         {
             host.read_nvidia = Some(std::sync::Arc::new(win32::nvml::gpus));
+            host.compare_with_kernel = Some(std::sync::Arc::new(compare_with_kernel));
         }
         Ok(host)
     }
+}
+
+#[cfg(windows)]
+fn compare_with_kernel(listed: &[devices::Luid]) -> Vec<devices::AdapterWarning> {
+    win32::adapters_only_in_kernel(listed).unwrap_or_else(|error| {
+        tracing::debug!(%error, "cannot compare with the adapters of the graphics kernel");
+        Vec::new()
+    })
 }
 
 /// An inventory for a demonstration.

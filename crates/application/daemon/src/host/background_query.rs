@@ -38,6 +38,7 @@ pub(crate) struct BackgroundQuery<A> {
     name: &'static str,
     /// What follows for containers while there is no answer.
     effect: &'static str,
+    report_after: Duration,
     activity: Activity,
     run: Option<Run<A>>,
 }
@@ -58,7 +59,19 @@ impl<A: Send + 'static> BackgroundQuery<A> {
     /// A query that is not running.
     #[must_use]
     pub(crate) fn new(name: &'static str, effect: &'static str) -> BackgroundQuery<A> {
-        BackgroundQuery { name, effect, activity: Activity::default(), run: None }
+        BackgroundQuery {
+            name,
+            effect,
+            report_after: LIMIT,
+            activity: Activity::default(),
+            run: None,
+        }
+    }
+
+    /// The same for a query that may take longer before it is reported.
+    #[must_use]
+    pub(crate) fn reported_after(self, limit: Duration) -> BackgroundQuery<A> {
+        BackgroundQuery { report_after: limit, ..self }
     }
 
     /// What the thread is doing. The query itself sets it.
@@ -82,7 +95,8 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         }))));
         let since = Instant::now();
         let start_at = start_thread(self.name, &work);
-        self.run = Some(Run { answer, since, report_at: since + LIMIT, work, start_at });
+        self.run =
+            Some(Run { answer, since, report_at: since + self.report_after, work, start_at });
     }
 
     /// Waits for the answer of the current run. Never completes without one. Logs a run that

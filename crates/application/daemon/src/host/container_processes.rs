@@ -4,6 +4,7 @@
 //! most, and only once for a host that hangs.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,11 +32,14 @@ type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 pub(crate) type ContainerProcesses = LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>;
 
 impl ContainerProcesses {
-    /// The processes of this host. Only Windows reports them.
-    pub(crate) fn of_host() -> Self {
+    /// The processes of this host, whose containerd has the state folder `state` if one is given.
+    /// Only Windows reports them.
+    #[cfg_attr(not(windows), expect(unused_variables, reason = "Linux has none"))]
+    pub(crate) fn of_host(state: Option<&Path>) -> Self {
         #[cfg(windows)]
         {
-            let mut host = win32::container_processes::ContainerProcesses::of_host();
+            let state = state.map(Path::to_owned);
+            let mut host = win32::container_processes::ContainerProcesses::of_host(state);
             Self::of(Some(Box::new(move |containers| host.read(containers))))
         }
         #[cfg(not(windows))]
@@ -64,15 +68,26 @@ fn asking(mut read: Read) -> Ask<BTreeSet<ContainerName>, Arc<[ContainerProcess]
     let mut logged = Repeated::default();
     Box::new(move |containers| match read(&containers) {
         Ok(processes) => (Some(processes.into()), 0),
-        Err(error) => {
-            let error = command_line::error_chain(&error);
+        Err(failure) => {
+            let error = command_line::error_chain(&failure);
             if logged.is_due(error.clone()) {
-                let hint = "run the plugin as SYSTEM in a HostProcess container";
+                let hint = hint(&failure);
                 tracing::warn!(error, hint, "cannot read processes of containers");
             }
             (None, 1)
         }
     })
+}
+
+fn hint(error: &ContainerProcessesError) -> &'static str {
+    match error {
+        ContainerProcessesError::NoFolder(_) => {
+            "name the state folder of containerd with the option --containerd-state"
+        }
+        ContainerProcessesError::Containers(_) | ContainerProcessesError::Job { .. } => {
+            "run the plugin as SYSTEM in a HostProcess container"
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,12 +120,18 @@ mod tests {
         }
         let text = log.text();
         assert_eq!(text.matches("cannot read processes of containers").count(), 2, "{text}");
-        assert!(text.contains("permission denied") && text.contains("hint="), "{text}");
+        assert!(text.contains("permission denied") && text.contains("as SYSTEM"), "{text}");
+        let missing = || ContainerProcessesError::NoFolder("state".into());
+        let mut ask = asking(Box::new(move |_| Err(missing())));
+        assert_eq!(ask(BTreeSet::new()), (None, 1));
+        let text = log.text();
+        assert!(text.contains("`state` does not exist"), "{text}");
+        assert!(text.contains("--containerd-state"), "{text}");
     }
 
     #[tokio::test]
     async fn a_host_without_containers_has_no_processes() {
         let containers = [process(7, "a").name].into();
-        assert!(ContainerProcesses::of_host().current(containers).await.is_empty());
+        assert!(ContainerProcesses::of_host(None).current(containers).await.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! them, and the licenses of their drivers.
 //!
 //! The driver may take seconds to answer, and a hint for containers is not worth the wait: what
-//! NVML reports arrives later.
+//! NVML reports arrives later. It is asked in a process that ends with the answer (`win32::nvml`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,30 @@ use std::time::Duration;
 
 use devices::{Adapter, LicenseState, NvidiaFacts, PnpId, Vendor};
 use tokio::time::{Instant, sleep_until};
+use win32::nvml::NvmlError;
 
 use crate::host::background_query::BackgroundQuery;
 
 /// Asks NVML about NVIDIA devices. It blocks, perhaps for seconds.
-pub type ReadNvidia = Arc<dyn Fn(&[Adapter]) -> NvidiaGpus + Send + Sync>;
+pub type ReadNvidia = Arc<dyn Fn(&[Adapter]) -> NvidiaAnswer + Send + Sync>;
+
+/// What NVML reports, or why it has not answered.
+pub type NvidiaAnswer = Result<NvidiaGpus, NvmlError>;
 
 /// What NVML reports, by `PnP` id.
 pub type NvidiaGpus = BTreeMap<PnpId, NvidiaFacts>;
 
 /// How long until NVML is asked again about GPUs whose driver needs a license. It gets the license
 /// some time after the host has started, and may lose it.
-const LICENSE_PERIOD: Duration = Duration::from_mins(1);
+const LICENSE_PERIOD: Duration = Duration::from_mins(10);
+
+/// When a question is reported that has not ended. Its process is killed before, so it hangs in the
+/// kernel.
+const REPORT_AFTER: Duration = Duration::from_secs(30);
+
+/// What follows for containers while NVML does not answer.
+const EFFECT: &str = "containers get no CUDA_VISIBLE_DEVICES for devices that changed, and licenses \
+                      are not checked";
 
 /// How often NVML may leave a license open before that is its answer. It fails for a short time
 /// while a driver starts.
@@ -30,11 +42,11 @@ const INCOMPLETE_ANSWERS: u32 = 3;
 /// Asks NVML, where there is one, about the NVIDIA devices of the newest snapshot.
 pub(crate) struct NvidiaReader {
     read: Option<ReadNvidia>,
-    query: BackgroundQuery<NvidiaGpus>,
+    query: BackgroundQuery<NvidiaAnswer>,
     /// The NVIDIA adapters of a newer snapshot than that of the last question.
     wanted: Option<Vec<Adapter>>,
     /// The adapters of the last question. NVML is not asked about them again if it has answered:
-    /// loading it takes time, and wakes up GPUs that sleep.
+    /// that takes time, and wakes up GPUs that sleep.
     asked: Vec<Adapter>,
     /// What NVML has said about them. While it fails, this counts.
     known: NvidiaGpus,
@@ -45,17 +57,17 @@ pub(crate) struct NvidiaReader {
     /// When the last question is asked again, because a driver needs a license.
     repeat_at: Option<Instant>,
     is_repeated: bool,
+    /// The last failure, until NVML answers again. It was logged.
+    failure: Option<String>,
 }
 
 impl NvidiaReader {
     /// A reader that asks `read`, or never answers.
     #[must_use]
     pub(crate) fn new(read: Option<ReadNvidia>) -> NvidiaReader {
-        let effect = "containers get no CUDA_VISIBLE_DEVICES for devices that changed, and licenses \
-                      are not checked";
         NvidiaReader {
             read,
-            query: BackgroundQuery::new("NVML", effect),
+            query: BackgroundQuery::new("NVML", EFFECT).reported_after(REPORT_AFTER),
             wanted: None,
             asked: Vec::new(),
             known: NvidiaGpus::new(),
@@ -63,13 +75,14 @@ impl NvidiaReader {
             is_incomplete: false,
             repeat_at: None,
             is_repeated: false,
+            failure: None,
         }
     }
 
     /// Asks about the adapters of the newest snapshot; [`next`](NvidiaReader::next) returns the
     /// answer.
     pub(crate) fn request(&mut self, adapters: &[Adapter]) {
-        let is_nvidia = |a: &&Adapter| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia;
+        let is_nvidia = |a: &&Adapter| a.vendor() == Vendor::Nvidia;
         let with_device = adapters.iter().filter(|adapter| adapter.pnp.is_some());
         self.wanted = Some(with_device.filter(is_nvidia).cloned().collect());
     }
@@ -83,8 +96,8 @@ impl NvidiaReader {
             }
             let repeat_at = self.repeat_at.filter(|_| !self.query.is_running());
             tokio::select! {
-                gpus = self.query.answer() => {
-                    if let Some(gpus) = self.answered(gpus) {
+                answer = self.query.answer() => {
+                    if let Some(gpus) = self.answered(answer) {
                         return gpus;
                     }
                 }
@@ -118,7 +131,12 @@ impl NvidiaReader {
     }
 
     /// What NVML has said until now, unless the question is an old one and nothing has changed.
-    fn answered(&mut self, mut gpus: NvidiaGpus) -> Option<NvidiaGpus> {
+    fn answered(&mut self, answer: NvidiaAnswer) -> Option<NvidiaGpus> {
+        let has_failed = answer.is_err();
+        let mut gpus = answer.unwrap_or_else(|error| {
+            self.log_failure(&error);
+            NvidiaGpus::new()
+        });
         for (id, known) in &self.known {
             let facts = gpus.entry(id.clone()).or_default();
             facts.uuid = facts.uuid.take().or_else(|| known.uuid.clone());
@@ -138,12 +156,25 @@ impl NvidiaReader {
         }
         // Some drivers never report licenses, and are not asked again and again.
         let is_incomplete = is_missing || states().any(|state| state.is_none());
-        self.incomplete_answers += u32::from(is_incomplete);
-        self.is_incomplete =
-            is_missing || is_incomplete && self.incomplete_answers < INCOMPLETE_ANSWERS;
+        if !has_failed {
+            self.failure = None;
+            self.incomplete_answers += u32::from(is_incomplete);
+        }
+        self.is_incomplete = has_failed
+            || is_missing
+            || is_incomplete && self.incomplete_answers < INCOMPLETE_ANSWERS;
         let has_changed = gpus != self.known;
         self.known.clone_from(&gpus);
         (has_changed || !self.is_repeated).then_some(gpus)
+    }
+
+    /// Logs a failure, unless it is the last one again.
+    fn log_failure(&mut self, error: &NvmlError) {
+        let text = command_line::error_chain(error);
+        if self.failure.as_ref() != Some(&text) {
+            tracing::warn!(error = text, effect = EFFECT, hint = error.hint(), "NVML has failed");
+            self.failure = Some(text);
+        }
     }
 }
 
@@ -169,15 +200,23 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::logging::test_log::Log;
 
     /// An NVML whose answers a test sends, and the adapters that it was asked about.
     fn nvml() -> (NvidiaReader, Sender<NvidiaGpus>, Receiver<usize>) {
+        nvml_that_answers(Ok)
+    }
+
+    /// The same; `answer_of` makes the answers of what the test sends.
+    fn nvml_that_answers<T: Send + 'static>(
+        answer_of: fn(T) -> NvidiaAnswer,
+    ) -> (NvidiaReader, Sender<T>, Receiver<usize>) {
         let (send, answers) = channel();
         let (asked, questions) = channel();
         let answers = Mutex::new(answers);
         let read = move |adapters: &[Adapter]| {
             asked.send(adapters.len()).unwrap();
-            answers.lock().unwrap().recv().unwrap()
+            answer_of(answers.lock().unwrap().recv().unwrap())
         };
         (NvidiaReader::new(Some(Arc::new(read))), send, questions)
     }
@@ -235,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_license_is_checked_each_minute_as_long_as_the_driver_needs_it() {
+    async fn a_license_is_checked_every_ten_minutes_as_long_as_the_driver_needs_it() {
         let (mut reader, answer, questions) = nvml();
         let unlicensed = gpu(Some(License::MISSING));
         let licensed = gpu(Some(License::until(None)));
@@ -293,6 +332,42 @@ mod tests {
         reader.request(&changed);
         answer.send(NvidiaGpus::new()).unwrap();
         assert_eq!(reader.next().await.len(), 1);
+    }
+
+    /// The process that asks NVML crashes or hangs.
+    #[tokio::test]
+    async fn a_failure_changes_nothing_and_is_logged_once_and_the_question_is_asked_again() {
+        let log = Log::start();
+        let (mut reader, answer, questions) = nvml_that_answers(|answer| answer);
+        let hang = || Err(NvmlError::NoAnswer { seconds: 20 });
+        let failures = || log.text().matches("NVML has failed").count();
+        for _ in 0..=INCOMPLETE_ANSWERS {
+            reader.request(&gpus());
+            answer.send(hang()).unwrap();
+            assert_eq!(reader.next().await, NvidiaGpus::new());
+        }
+        assert_eq!(failures(), 1, "{}", log.text());
+        assert!(log.text().contains("not answered within 20 s"), "{}", log.text());
+        assert!(log.text().contains("run nvidia-smi"), "{}", log.text());
+        let licensed = gpu(Some(License::until(None)));
+        reader.request(&gpus());
+        answer.send(Ok(licensed.clone())).unwrap();
+        assert_eq!(reader.next().await, licensed);
+        // The next failure is logged. Each of them leaves what is known.
+        for _ in 0..3 {
+            pass(2 * LICENSE_PERIOD).await;
+            assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
+            answer.send(hang()).unwrap();
+            while reader.query.is_running() {
+                assert!(timeout(Duration::from_millis(10), reader.next()).await.is_err());
+            }
+            assert_eq!((failures(), &reader.known), (2, &licensed));
+        }
+        answer.send(Err(NvmlError::Devices(std::io::ErrorKind::NotFound.into()))).unwrap();
+        reader.request(&gpus());
+        assert_eq!(reader.next().await, licensed);
+        assert_eq!(failures(), 3, "{}", log.text());
+        assert_eq!(questions.try_iter().count(), 9);
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use crate::configuration::ConfigReload;
 use crate::cordon_file;
 use crate::host::HostAccess;
 use crate::host::adapter_reader::{self, Activity, Reads};
+use crate::host::kernel_comparison::KernelComparison;
 use crate::host::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
 
@@ -18,6 +19,7 @@ pub struct NodeSources {
     /// What the reader of the adapters is doing.
     pub(crate) activity: Activity,
     pub(crate) nvidia_reader: NvidiaReader,
+    pub(crate) kernel_comparison: KernelComparison,
     /// The devices that the node's annotation takes out of service, if they are followed.
     pub(crate) cordons: Option<watch::Receiver<Cordons>>,
     /// The files of `directx-visible`.
@@ -45,6 +47,7 @@ impl NodeSources {
             reads,
             activity,
             nvidia_reader: NvidiaReader::new(host.read_nvidia),
+            kernel_comparison: KernelComparison::new(host.compare_with_kernel),
             cordons,
             configuration,
             ..NodeSources::none()
@@ -58,6 +61,7 @@ impl NodeSources {
             reads,
             activity: Activity::default(),
             nvidia_reader: NvidiaReader::new(None),
+            kernel_comparison: KernelComparison::new(None),
             cordons: None,
             launcher: NodeLauncher::simulated(),
             configuration: ConfigReload::none(),

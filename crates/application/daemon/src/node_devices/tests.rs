@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
 use device_plugin::{DevicePlugin, Readiness};
-use devices::{AdapterSource, ChangeCallback, License, LicenseState, SourceError};
+use devices::{AdapterSource, ChangeCallback, License, LicenseState, Luid, SourceError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::sync::mpsc;
 
@@ -14,6 +14,7 @@ use super::reconfiguration_tests::config_of;
 use super::*;
 use crate::LauncherError;
 use crate::cordon_file;
+use crate::host::kernel_comparison::KernelComparison;
 use crate::host::{HostAccess, HostKind};
 use crate::launcher;
 use crate::logging::test_log::Log;
@@ -62,7 +63,13 @@ impl FakeSource {
 
     fn access(&self, kind: HostKind) -> HostAccess {
         let source: Box<dyn AdapterSource> = Box::new(self.clone());
-        HostAccess { kind, open: Box::new(|| Ok(source)), read_nvidia: None, cordons: None }
+        HostAccess {
+            kind,
+            open: Box::new(|| Ok(source)),
+            read_nvidia: None,
+            compare_with_kernel: None,
+            cordons: None,
+        }
     }
 
     async fn start(&self) -> NodeDevices {
@@ -384,7 +391,7 @@ fn nvml(adapters: &[devices::Adapter], license: License) -> crate::host::NvidiaG
 #[tokio::test]
 async fn what_nvml_reports_arrives_later_and_changes_no_list() {
     let mut access = FakeSource::with(Ok(one_gpu())).access(HostKind::Live);
-    access.read_nvidia = Some(Arc::new(|adapters| nvml(adapters, License::MISSING)));
+    access.read_nvidia = Some(Arc::new(|adapters| Ok(nvml(adapters, License::MISSING))));
     let devices = start(access).await;
     let published = devices.published();
     let mut sets = published.subscribe();
@@ -398,6 +405,33 @@ async fn what_nvml_reports_arrives_later_and_changes_no_list() {
     sets.changed().await.unwrap();
     assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
     assert!(!list.has_changed().unwrap());
+}
+
+/// The comparison opens adapters that are not advertised, and a driver may hang then.
+#[tokio::test(start_paused = true)]
+async fn a_graphics_kernel_that_hangs_delays_no_change() {
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let (_release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let kernel_comparison = KernelComparison::new(Some(Arc::new(move |listed| {
+        asked.send(listed.to_vec()).unwrap();
+        let _ = released.lock().unwrap().recv();
+        Vec::new()
+    })));
+    let (send, reads) = mpsc::unbounded_channel();
+    let mut devices = NodeDevices::new(
+        catalog(),
+        NodeSources { reads, kernel_comparison, ..NodeSources::none() },
+    );
+    devices.apply_read(read(Cause::Start, one_gpu())).unwrap();
+    let mut list = list(&devices);
+    list.borrow_and_update();
+    let luids: Vec<Luid> = one_gpu().listed().into_iter().collect();
+    let _running = tokio::spawn(devices.run());
+    assert_eq!(asks.recv().await.unwrap(), luids);
+    assert!(send.send(Ok(read(Cause::Change, two_gpus()))).is_ok());
+    assert_eq!(healths(&mut list).await.len(), 2);
+    assert!(asks.try_recv().is_err(), "at most one comparison runs");
 }
 
 /// The license of the only device in the report.

@@ -9,8 +9,8 @@ use devices::{Program, ProgramVersion};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::service_command::ServiceCommand;
 use crate::stop::Stop;
+use win32::ServiceCommand;
 
 /// How long a program may take to print its version or configuration.
 const RUN_LIMIT: Duration = Duration::from_secs(10);

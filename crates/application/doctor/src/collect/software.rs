@@ -7,12 +7,12 @@ use devices::{
     Adapter, Containerd, HcsFailure, HcsFailureKind, HostFacts, NodeSoftware, Program, Vendor,
     check_store_folder,
 };
+use win32::ServiceCommand;
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
 use super::nvidia;
 use super::programs::find;
-use super::service_command::ServiceCommand;
 
 /// The folder of RKE2 below the system drive.
 const RKE2: &str = r"var\lib\rancher\rke2\bin";
@@ -47,7 +47,7 @@ fn containerd() -> Containerd {
         ("SystemDrive", RKE2),
     ]);
     let program = find("containerd", service.as_ref(), &folders);
-    let config = service.as_ref().and_then(|line| line.config());
+    let config = service.as_ref().and_then(|line| line.option(&["config", "c"]));
     let disabled_plugins = match &program {
         Program::Found { path, version: Ok(_) } => disabled_plugins(Path::new(path), config),
         Program::Found { .. } | Program::NotFound(_) => None,
@@ -63,8 +63,7 @@ fn kubelet() -> Program {
 
 /// The command line of a service; `None` where it cannot be read or there is no such service.
 fn service(name: &str) -> Option<ServiceCommand> {
-    let line = win32::service_command(name).ok().flatten()?;
-    Some(ServiceCommand::parse(&line))
+    win32::service_command(name).ok().flatten()
 }
 
 /// Folders below those that environment variables name. `%SystemDrive%` is a drive without a

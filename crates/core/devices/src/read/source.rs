@@ -1,7 +1,7 @@
 //! Where adapters come from: the interface that the Windows source and the inventory
 //! both implement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Adapter, Cordons, DriverStore, HostFacts, Luid, NodeSoftware, NvidiaFacts, PnpDevice, PnpId,
@@ -29,6 +29,14 @@ pub struct HostSnapshot {
 }
 
 impl HostSnapshot {
+    /// The adapters that the host lists, also those that could not be read.
+    #[must_use]
+    pub fn listed(&self) -> BTreeSet<Luid> {
+        let unreadable = self.warnings.iter().filter(|w| w.effect == WarningEffect::Unreadable);
+        let adapters = self.adapters.iter().map(|adapter| adapter.luid);
+        adapters.chain(unreadable.map(|warning| warning.luid)).collect()
+    }
+
     /// Adds what NVML reports of GPUs. Of other GPUs, the snapshot keeps what it contains.
     pub fn add_nvidia(&mut self, gpus: &BTreeMap<PnpId, NvidiaFacts>) {
         for adapter in &mut self.adapters {
@@ -106,9 +114,6 @@ pub enum ReadStep {
     /// Finds the driver store folder of an adapter.
     #[strum(to_string = "finding the driver store folder of adapter {0}")]
     DriverStore(Luid),
-    /// Lists the adapters of the graphics kernel.
-    #[strum(to_string = "listing the adapters of the graphics kernel")]
-    KernelAdapters,
 }
 
 /// Called by a source, on the thread that reads, at the beginning of each step.

@@ -35,6 +35,8 @@ struct TestAdapter {
     by_kernel: Option<&'static str>,
     drivers: Option<Vec<&'static str>>,
     copy_to_vm: Option<Vec<Values>>,
+    /// What cannot be read and is not required.
+    notes: Vec<&'static str>,
 }
 
 #[derive(Clone, Default)]
@@ -42,8 +44,8 @@ struct TestHost {
     adapters: Vec<TestAdapter>,
     linked: Vec<(Luid, u32, PnpDevice)>,
     without_adapter: Vec<(Option<Luid>, PnpDevice)>,
-    /// The adapters that only the graphics kernel lists; `None` cannot be read.
-    only_in_kernel: Vec<(Luid, Option<KernelReport>)>,
+    /// The devices to which only the graphics kernel leads.
+    by_key: Vec<(Luid, PnpDevice)>,
     system_root: String,
     missing_folder: Option<&'static str>,
     steps: RefCell<Vec<ReadStep>>,
@@ -86,6 +88,7 @@ fn test_adapter(n: u32) -> TestAdapter {
         by_kernel: Some(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1"),
         drivers: None,
         copy_to_vm: Some(vec![("CopyToVmOverwrite", vec![(REG_SZ, "nvcuda.dll")])]),
+        notes: Vec::new(),
     }
 }
 
@@ -94,7 +97,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
         adapters: adapters.into_iter().collect(),
         linked: Vec::new(),
         without_adapter: Vec::new(),
-        only_in_kernel: Vec::new(),
+        by_key: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
         missing_folder: None,
         steps: RefCell::default(),
@@ -119,6 +122,10 @@ fn the_driver_of_an_indirect_display_is_not_read() {
         assert_eq!(stores, [true, false]);
         assert!(!snapshot.is_unsettled());
     }
+}
+
+fn candidate_of(luid: Option<Luid>, physical_index: u32, device: PnpDevice) -> Candidate {
+    Candidate { luid, physical_index, device: Ok(device), notes: Vec::new() }
 }
 
 fn failed(operation: &str) -> io::Error {
@@ -149,15 +156,8 @@ impl Host for TestHost {
         order::by_adapter(&Attribute::ALL.iter().map(list).collect::<Vec<_>>())
     }
 
-    fn other_adapters(&self, listed: &[Luid]) -> Vec<(Luid, io::Result<KernelReport>)> {
-        assert_eq!(listed.len(), self.adapters.len());
-        let others = self.only_in_kernel.iter().cloned();
-        others
-            .map(|(luid, report)| (luid, report.ok_or_else(|| failed("cannot query the kernel"))))
-            .collect()
-    }
-
-    fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
+    fn adapter(&self, luid: Luid, notes: &mut Vec<String>) -> io::Result<Adapter> {
+        notes.extend(self.adapter_by_luid(luid).notes.iter().map(ToString::to_string));
         self.adapter_by_luid(luid).facts.clone().ok_or_else(|| failed("cannot read the adapter"))
     }
 
@@ -168,19 +168,20 @@ impl Host for TestHost {
                 TestDevice::Unreadable => Err(failed("cannot read the device")),
                 TestDevice::Present(device) => Ok(device.clone()),
             };
-            Some(Candidate { luid: Some(adapter.luid), physical_index: 0, device })
+            let notes = vec!["cannot read Numa_Node: access is denied".to_owned()];
+            let notes = if adapter.notes.is_empty() { Vec::new() } else { notes };
+            Some(Candidate { luid: Some(adapter.luid), physical_index: 0, device, notes })
         };
-        let linked = self.linked.iter().cloned().map(|(luid, physical_index, device)| Candidate {
-            luid: Some(luid),
-            physical_index,
-            device: Ok(device),
-        });
-        let others = self.without_adapter.iter().cloned().map(|(luid, device)| Candidate {
-            luid,
-            physical_index: 0,
-            device: Ok(device),
-        });
+        let linked = self.linked.iter().cloned();
+        let linked = linked.map(|(luid, index, device)| candidate_of(Some(luid), index, device));
+        let others = self.without_adapter.iter().cloned();
+        let others = others.map(|(luid, device)| candidate_of(luid, 0, device));
         Ok(linked.chain(self.adapters.iter().filter_map(candidate)).chain(others).collect())
+    }
+
+    fn devices_by_key(&self, luids: &[Luid]) -> io::Result<Vec<Candidate>> {
+        let wanted = self.by_key.iter().filter(|(luid, _)| luids.contains(luid)).cloned();
+        Ok(wanted.map(|(luid, device)| candidate_of(Some(luid), 0, device)).collect())
     }
 
     fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
@@ -284,6 +285,36 @@ fn an_adapter_that_cannot_be_read_is_skipped_with_the_reason() {
         assert_eq!(warnings(&snapshot), [(1, WarningEffect::Unreadable, reason)]);
         assert_eq!(snapshot.adapters, host([test_adapter(2)]).read().adapters);
     }
+}
+
+#[test]
+fn what_is_not_required_is_a_note_and_the_adapter_is_kept() {
+    let notes = vec!["cannot read DriverVersion: access is denied"];
+    let snapshot = host([TestAdapter { notes, ..test_adapter(1) }, test_adapter(2)]).read();
+    let of_both =
+        ["cannot read DriverVersion: access is denied", "cannot read Numa_Node: access is denied"];
+    let expected = of_both.map(|note| (1, WarningEffect::Incomplete, note));
+    assert_eq!(warnings(&snapshot), expected);
+    assert_eq!(snapshot.adapters.len(), 2);
+    assert!(!snapshot.is_unsettled());
+}
+
+#[test]
+fn an_adapter_whose_device_has_no_luid_is_found_by_the_key_of_the_graphics_kernel() {
+    let without = TestAdapter { device: TestDevice::Absent, ..test_adapter(2) };
+    let mut host =
+        host([test_adapter(1), without.clone(), TestAdapter { luid: Luid(3), ..without }]);
+    let by_key = PnpDevice { driver_key: None, ..device(2) };
+    host.by_key = vec![(Luid(1), device(9)), (Luid(2), by_key.clone())];
+    // A device with a problem and no LUID.
+    let broken = PnpDevice { problem_code: 43, ..device(2) };
+    host.without_adapter =
+        vec![(None, broken), (None, PnpDevice { problem_code: 28, ..device(5) })];
+    let snapshot = host.read();
+    let found: Vec<_> = snapshot.adapters.iter().map(|adapter| adapter.pnp.clone()).collect();
+    assert_eq!(found, [Some(device(1)), Some(by_key), None]);
+    let left: Vec<_> = snapshot.devices_without_adapter.iter().map(|pnp| pnp.id.clone()).collect();
+    assert_eq!(left, [device(5).id]);
 }
 
 #[test]
@@ -403,20 +434,25 @@ fn in_kernel(flags: u32) -> KernelReport {
     }
 }
 
+/// The text about the adapter `Luid(2)` that only the kernel lists, if there is one.
+fn text_about(report: KernelReport, pnp: Option<PnpDevice>) -> Option<String> {
+    let unreadable = (Luid(3), Err(failed("cannot query the kernel")));
+    let devices = pnp.map(|pnp| candidate_of(Some(Luid(2)), 0, pnp));
+    let mut found =
+        not_listed(vec![(Luid(2), Ok(report)), unreadable], devices.into_iter().collect());
+    assert!(found.len() < 2, "{found:?}");
+    let AdapterWarning { luid, text, effect } = found.pop()?;
+    assert_eq!((luid, effect), (Luid(2), WarningEffect::NotListed));
+    Some(text)
+}
+
 #[test]
 fn a_gpu_that_only_the_graphics_kernel_lists_is_a_warning_with_its_name() {
     for flags in [RENDERS, RENDERS | DISPLAYS, RENDERS | COMPUTE_ONLY, COMPUTE_ONLY] {
-        let mut host = host([test_adapter(1)]);
-        host.only_in_kernel = vec![(Luid(2), Some(in_kernel(flags))), (Luid(3), None)];
-        let snapshot = host.read();
         let text = "DXCore does not list NVIDIA H100, which the graphics kernel lists";
-        assert_eq!(warnings(&snapshot), [(2, WarningEffect::NotListed, text)], "{flags:#b}");
-        assert_eq!(snapshot.adapters.len(), 1);
-        assert!(!snapshot.is_unsettled(), "reading it again finds nothing else");
-
-        host.without_adapter = vec![(Some(Luid(2)), device(2))];
+        assert_eq!(text_about(in_kernel(flags), None).as_deref(), Some(text), "{flags:#b}");
         let text = r"DXCore does not list NVIDIA Tesla T4 (PCI\VEN_10DE\2), which the graphics kernel lists";
-        assert_eq!(warnings(&host.read()), [(2, WarningEffect::NotListed, text)]);
+        assert_eq!(text_about(in_kernel(flags), Some(device(2))).as_deref(), Some(text));
     }
 }
 
@@ -430,16 +466,11 @@ fn what_is_no_gpu_or_has_a_known_problem_is_not_missing() {
         KernelReport { hardware_id: Some(basic), ..in_kernel(RENDERS) },
     ];
     for report in reports {
-        let mut host = host([test_adapter(1)]);
-        host.only_in_kernel = vec![(Luid(2), Some(report))];
-        assert_eq!(warnings(&host.read()), []);
+        assert_eq!(text_about(report, None), None);
     }
     let virtual_display = PnpDevice { id: PnpId::new(r"ROOT\DISPLAY\0000"), ..device(2) };
     for pnp in [PnpDevice { problem_code: 43, ..device(2) }, virtual_display] {
-        let mut host = host([test_adapter(1)]);
-        host.only_in_kernel = vec![(Luid(2), Some(in_kernel(RENDERS)))];
-        host.without_adapter = vec![(Some(Luid(2)), pnp)];
-        assert_eq!(warnings(&host.read()), []);
+        assert_eq!(text_about(in_kernel(RENDERS), Some(pnp)), None);
     }
 }
 
@@ -454,7 +485,6 @@ fn each_call_that_may_not_return_is_reported_first() {
     let host = host([test_adapter(1), test_adapter(2)]);
     host.read();
     let adapter = |n| [ReadStep::Adapter(Luid(n)), ReadStep::DriverStore(Luid(n))];
-    let [first, last] = [[ReadStep::Devices], [ReadStep::KernelAdapters]];
-    let expected = [&first[..], &adapter(1), &adapter(2), &last];
+    let expected = [&[ReadStep::Devices][..], &adapter(1), &adapter(2)];
     assert_eq!(host.steps.into_inner(), expected.concat());
 }

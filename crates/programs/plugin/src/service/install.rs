@@ -21,8 +21,9 @@ pub(super) fn run(options: &StoredOptions, force: bool) -> Result<(), Failure> {
     if !force {
         let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
         for (option, path) in daemon.paths() {
-            // `doctor` reports who may write to the kubelet's directory.
-            if option != "--device-plugin-dir" {
+            // `doctor` reports who may write to the kubelet's directory, and containerd chooses who may
+            // write to its own.
+            if !["--device-plugin-dir", "--containerd-state"].contains(&option) {
                 used.push(std::path::absolute(path).map_err(Failure::usage)?);
             }
         }

@@ -516,6 +516,32 @@ fn earlier_program_names_run_the_daemon_for_one_driver_model() {
     }
 }
 
+/// On Windows, a program of the daemon asks NVML in a child process with this argument.
+#[cfg(not(windows))]
+#[test]
+fn a_process_that_asks_nvml_is_refused_here_and_not_documented() {
+    for program in [
+        env!("CARGO_BIN_EXE_directx-device-plugin"),
+        env!("CARGO_BIN_EXE_device-plugin-wddm"),
+        env!("CARGO_BIN_EXE_device-plugin-mcdm"),
+    ] {
+        let run = |arguments: &[&str]| {
+            outcome(&std::process::Command::new(program).args(arguments).output().unwrap())
+        };
+        let (status, out, err) = run(&["--report-nvml", "a folder"]);
+        let error = "error: --report-nvml is not supported on this system: NVML is asked only on \
+                     Windows\n";
+        assert_eq!((status, out.as_str(), err.as_str()), (Some(2), "", error));
+        let (status, help, _) = run(&["--help"]);
+        assert_eq!(status, Some(0));
+        assert!(!help.contains("nvml"), "{help}");
+        // Only the first argument counts.
+        let (status, _, err) = run(&["--log-level", "warn", "--report-nvml"]);
+        assert_eq!(status, Some(2));
+        assert!(err.contains("unexpected argument"), "{err}");
+    }
+}
+
 /// A result is not mixed with log lines, unless `--log-level` requests them.
 #[test]
 fn the_default_log_level_is_warn_for_commands_and_info_for_the_daemon() {

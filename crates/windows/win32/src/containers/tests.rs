@@ -26,8 +26,12 @@ fn write_text(folder: &Path, id: &str, text: &str) {
     std::fs::write(folder.join(id).join(SPECIFICATION), text).unwrap();
 }
 
-fn found(containers: &mut Containers, wanted: &[&ContainerName]) -> Vec<(String, ContainerName)> {
-    containers.find(&wanted.iter().map(|name| (*name).clone()).collect()).unwrap()
+fn found(
+    containers: &mut Containers,
+    folder: &Path,
+    wanted: &[&ContainerName],
+) -> Vec<(String, ContainerName)> {
+    containers.find(folder, &wanted.iter().map(|name| (*name).clone()).collect()).unwrap()
 }
 
 #[test]
@@ -42,25 +46,28 @@ fn only_wanted_containers_are_found() {
         "io.kubernetes.cri.sandbox-name":"render","io.kubernetes.cri.sandbox-namespace":"default"}}"#;
     write_text(folder.path(), "5c8b", sandbox);
     write_text(folder.path(), "buildkit", "{}");
-    let mut containers = Containers::new(folder.path().to_owned());
+    let mut containers = Containers::default();
     for _ in 0..2 {
         let wanted = [&main, &name("gone", "main")];
-        assert_eq!(found(&mut containers, &wanted), [("a1".to_owned(), main.clone())]);
+        assert_eq!(
+            found(&mut containers, folder.path(), &wanted),
+            [("a1".to_owned(), main.clone())]
+        );
     }
-    assert_eq!(found(&mut containers, &[&sidecar]).len(), 1);
-    assert!(found(&mut containers, &[]).is_empty());
+    assert_eq!(found(&mut containers, folder.path(), &[&sidecar]).len(), 1);
+    assert!(found(&mut containers, folder.path(), &[]).is_empty());
 }
 
 #[test]
 fn containers_come_and_go() {
     let folder = tempfile::tempdir().unwrap();
     let main = name("render", "main");
-    let mut containers = Containers::new(folder.path().join("k8s.io"));
-    assert!(found(&mut containers, &[&main]).is_empty());
-    write(&folder.path().join("k8s.io"), "a1", &main);
-    assert_eq!(found(&mut containers, &[&main]).len(), 1);
-    std::fs::remove_dir_all(folder.path().join("k8s.io").join("a1")).unwrap();
-    assert!(found(&mut containers, &[&main]).is_empty());
+    let mut containers = Containers::default();
+    assert!(found(&mut containers, folder.path(), &[&main]).is_empty());
+    write(folder.path(), "a1", &main);
+    assert_eq!(found(&mut containers, folder.path(), &[&main]).len(), 1);
+    std::fs::remove_dir_all(folder.path().join("a1")).unwrap();
+    assert!(found(&mut containers, folder.path(), &[&main]).is_empty());
     assert!(containers.known.is_empty());
 }
 
@@ -69,13 +76,13 @@ fn containers_come_and_go() {
 fn an_incomplete_specification_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let main = name("render", "main");
-    let mut containers = Containers::new(folder.path().to_owned());
+    let mut containers = Containers::default();
     write_text(folder.path(), "a1", r#"{"annotations":{"io.kuber"#);
     std::fs::create_dir(folder.path().join("a2")).unwrap();
-    assert!(found(&mut containers, &[&main]).is_empty());
+    assert!(found(&mut containers, folder.path(), &[&main]).is_empty());
     write(folder.path(), "a1", &main);
     write(folder.path(), "a2", &main);
-    assert_eq!(found(&mut containers, &[&main]).len(), 2);
+    assert_eq!(found(&mut containers, folder.path(), &[&main]).len(), 2);
 }
 
 #[test]
@@ -87,6 +94,6 @@ fn hostile_folders_are_ignored() {
     write_text(folder.path(), "list", "[]");
     std::fs::create_dir_all(folder.path().join("folder").join(SPECIFICATION)).unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
-    let mut containers = Containers::new(folder.path().to_owned());
-    assert!(found(&mut containers, &[&main]).is_empty());
+    let mut containers = Containers::default();
+    assert!(found(&mut containers, folder.path(), &[&main]).is_empty());
 }

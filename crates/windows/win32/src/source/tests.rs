@@ -6,6 +6,7 @@
 //! Windows there is no double, and the test checks only that there are no callbacks.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -109,9 +110,29 @@ fn a_source_calls_back_only_after_a_change() {
     let name = "source::tests::a_source_calls_back_only_after_a_change";
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", name, "--nocapture"]).env(CHILD, &file);
+    child.env("DXCORE_DOUBLE_FAILING_LISTS", failing_lists(&file));
     let output = child.env("DXCORE_DOUBLE_INVENTORY", &file).output().unwrap();
     let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// The file with the lists that fail.
+fn failing_lists(file: &Path) -> PathBuf {
+    file.with_extension("failing")
+}
+
+/// This Windows has had each list, so one that fails says nothing about its adapters.
+fn an_error_of_a_list_is_no_empty_list(host: &mut Watched, failing: &Path) {
+    for list in ["d3d12-graphics", "npu"] {
+        std::fs::write(failing, list).unwrap();
+        let error = host.source.snapshot().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot list {list} adapters")), "{error}");
+        // A process that has not had the list cannot know whether this Windows has it.
+        let first = HostSource::new().unwrap().snapshot();
+        assert_eq!(first.is_ok(), list == "npu");
+        std::fs::remove_file(failing).unwrap();
+        assert_eq!(host.luids(), [71, 72]);
+    }
 }
 
 fn watch_simulated_host(file: &Path) {
@@ -121,6 +142,9 @@ fn watch_simulated_host(file: &Path) {
     if !is_simulated {
         return;
     }
+
+    an_error_of_a_list_is_no_empty_list(&mut host, &failing_lists(file));
+    host.assert_no_callbacks();
 
     set_adapters(file, &[71, 70, 72]);
     host.wait_for(&[71, 70, 72]);

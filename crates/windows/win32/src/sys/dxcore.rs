@@ -1,12 +1,14 @@
 //! The adapters of `DXCore`, and its change notifications.
 #![allow(unsafe_code, reason = "calls COM methods of dxcore.dll")]
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
 use std::ptr;
 use std::sync::Arc;
 
-use devices::{Attribute, ChangeCallback, Luid};
+use devices::{Attribute, Attributes, ChangeCallback, Luid};
+use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
     AdapterListStale, DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS,
@@ -21,8 +23,14 @@ use crate::error::failed;
 type CreateAdapterFactory = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
 
 /// The adapter factory of `DXCore`.
-#[derive(Clone, Debug)]
-pub(crate) struct Dxcore(IDXCoreAdapterFactory);
+#[derive(Debug)]
+pub(crate) struct Dxcore {
+    factory: IDXCoreAdapterFactory,
+    /// The newer attributes that this Windows knows: a list of them was created once.
+    known: Cell<Attributes>,
+    /// The newer attributes whose lists were left out with a warning.
+    left_out: Cell<Attributes>,
+}
 
 // SAFETY: DXCore objects belong to no COM apartment (DXCore needs no CoInitialize and calls
 // back on its own threads), and this crate uses them on one thread at a time.
@@ -42,45 +50,68 @@ impl Dxcore {
             return Err(io::Error::other("DXCoreCreateAdapterFactory returned null"));
         }
         // SAFETY: the call succeeded, so this is a factory, and this code owns the reference.
-        Ok(Self(unsafe { IDXCoreAdapterFactory::from_raw(factory) }))
+        let factory = unsafe { IDXCoreAdapterFactory::from_raw(factory) };
+        Ok(Self { factory, known: Cell::default(), left_out: Cell::default() })
     }
 
     /// The adapters of the host for each attribute that this Windows knows.
+    ///
+    /// # Errors
+    /// An attribute that this Windows knows has no list. Then nothing says which adapters were
+    /// removed, so what was known before still counts.
     pub(crate) fn lists(&self) -> io::Result<Vec<AdapterList>> {
         let mut lists = Vec::new();
         for &attribute in Attribute::ALL {
             match self.list(attribute) {
-                Ok(list) => lists.push(list),
-                Err(error) if is_newer(attribute) => {
-                    tracing::debug!(%attribute, %error, "attribute not supported by this host");
+                Ok(list) => {
+                    self.known.set(with(self.known.get(), attribute));
+                    lists.push(list);
+                }
+                Err(error) if is_newer(attribute) && !self.known.get().has(attribute) => {
+                    self.leave_out(attribute, &error);
                 }
                 Err(error) => {
-                    let what = format!("cannot list {attribute} adapters");
-                    return Err(failed(what, &error));
+                    let error = os_error(&error);
+                    return Err(failed(format_args!("cannot list {attribute} adapters"), &error));
                 }
             }
         }
         Ok(lists)
     }
 
-    fn list(&self, attribute: Attribute) -> io::Result<AdapterList> {
+    /// Continues without a list that this Windows has never had. Windows documents an empty list for
+    /// an attribute that it does not know, so any error but that of an invalid argument is a fault.
+    fn leave_out(&self, attribute: Attribute, error: &windows::core::Error) {
+        if error.code() == E_INVALIDARG {
+            tracing::debug!(%attribute, %error, "attribute not supported by this host");
+        } else if !self.left_out.get().has(attribute) {
+            self.left_out.set(with(self.left_out.get(), attribute));
+            tracing::warn!(
+                %attribute, %error,
+                "cannot list the adapters with an attribute; devices that only this list has are \
+                 missing"
+            );
+        }
+    }
+
+    fn list(&self, attribute: Attribute) -> windows::core::Result<AdapterList> {
         let guid = guid(attribute);
         let mut list = ptr::null_mut();
-        let vtable = self.0.vtable();
+        let vtable = self.factory.vtable();
         // SAFETY: one attribute is passed, and the identifier belongs to the interface that
         // `list` is used as.
         let result = unsafe {
             (vtable.CreateAdapterList)(
-                self.0.as_raw(),
+                self.factory.as_raw(),
                 1,
                 &raw const guid,
                 &IDXCoreAdapterList::IID,
                 &raw mut list,
             )
         };
-        result.ok().map_err(|error| os_error(&error))?;
+        result.ok()?;
         if list.is_null() {
-            return Err(io::Error::other("CreateAdapterList returned null"));
+            return Err(windows::core::Error::new(E_POINTER, "CreateAdapterList returned null"));
         }
         // SAFETY: the call succeeded, so this is a list, and this code owns the reference.
         let list = unsafe { IDXCoreAdapterList::from_raw(list) };
@@ -113,14 +144,6 @@ pub(crate) struct AdapterList {
     /// The adapters, in the order of the host.
     pub(crate) adapters: Vec<DxcoreAdapter>,
     list: IDXCoreAdapterList,
-}
-
-impl AdapterList {
-    /// Whether an adapter was added or removed since the list was created.
-    pub(crate) fn is_stale(&self) -> bool {
-        // SAFETY: `list` is a live object.
-        unsafe { self.list.IsStale() }
-    }
 }
 
 /// An adapter of a list.
@@ -249,7 +272,7 @@ impl Event {
         list: &IDXCoreAdapterList,
         on_change: &Arc<ChangeCallback>,
     ) -> io::Result<Self> {
-        let factory = dxcore.0.clone();
+        let factory = dxcore.factory.clone();
         let context = Arc::clone(on_change);
         let pointer: *const ChangeCallback = Arc::as_ptr(&context);
         // SAFETY: `context` lives until `Drop` has unregistered the event, which waits for
@@ -283,6 +306,10 @@ unsafe extern "system" fn changed(
     // SAFETY: `Event` keeps the context alive.
     let on_change = unsafe { &*context.cast::<ChangeCallback>() };
     on_change();
+}
+
+fn with(attributes: Attributes, other: Attribute) -> Attributes {
+    attributes.iter().chain([other]).collect()
 }
 
 /// Whether some hosts with `DXCore` do not know an attribute.

@@ -1,16 +1,21 @@
-//! The job objects of containers.
+//! Job objects: those of containers, and the one that ends child processes with this process.
 #![allow(unsafe_code, reason = "calls ntdll.dll and kernel32.dll")]
 
 use std::ffi::c_void;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use windows::Wdk::Foundation::OBJECT_ATTRIBUTES;
 use windows::Win32::Foundation::{
     CloseHandle, ERROR_MORE_DATA, HANDLE, OBJ_CASE_INSENSITIVE, UNICODE_STRING,
 };
 use windows::Win32::System::JobObjects::{
-    JOBOBJECT_BASIC_PROCESS_ID_LIST, JobObjectBasicProcessIdList, QueryInformationJobObject,
+    AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+    JOBOBJECT_BASIC_PROCESS_ID_LIST, JOBOBJECT_EXTENDED_LIMIT_INFORMATION,
+    JobObjectBasicProcessIdList, JobObjectExtendedLimitInformation, QueryInformationJobObject,
+    SetInformationJobObject,
 };
+use windows::Win32::System::Threading::GetCurrentProcess;
 use windows::core::PWSTR;
 
 use super::library::{Library, os_error, status_error};
@@ -44,10 +49,42 @@ pub(crate) fn process_ids_of_container(id: &str, limit: usize) -> io::Result<Vec
     job?.process_ids(limit)
 }
 
+/// Puts this process into a job that ends all of its processes when it is closed: when this process
+/// ends, however that happens. Child processes are in the job from their first moment. A child that
+/// was put into a job only after its start would outlive a process that ends in between.
+pub(crate) fn end_children_with_this_process() -> io::Result<()> {
+    static JOB: Mutex<Option<Job>> = Mutex::new(None);
+    let mut job = JOB.lock().unwrap_or_else(PoisonError::into_inner);
+    if job.is_none() {
+        *job = Some(Job::ending_this_process()?);
+    }
+    Ok(())
+}
+
 /// An open job.
 struct Job(HANDLE);
 
+// SAFETY: any thread may use the handle of a job.
+unsafe impl Send for Job {}
+
 impl Job {
+    /// A new job with this process in it. Closing it ends this process.
+    fn ending_this_process() -> io::Result<Job> {
+        // SAFETY: a job without a name and with default access.
+        let job = Job(unsafe { CreateJobObjectW(None, None) }.map_err(|error| os_error(&error))?);
+        let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+        limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+        let size = u32::try_from(size_of_val(&limits)).expect("a small structure");
+        let class = JobObjectExtendedLimitInformation;
+        // SAFETY: the class has this structure, which has this size.
+        unsafe { SetInformationJobObject(job.0, class, (&raw const limits).cast(), size) }
+            .map_err(|error| os_error(&error))?;
+        // SAFETY: the function has no preconditions, and the handle that it returns is valid.
+        unsafe { AssignProcessToJobObject(job.0, GetCurrentProcess()) }
+            .map_err(|error| os_error(&error))?;
+        Ok(job)
+    }
+
     /// Opens a job by its full name in the object manager's namespace.
     fn open(name: &str) -> io::Result<Job> {
         let ntdll = Library::system("ntdll.dll")?;
@@ -119,7 +156,6 @@ mod tests {
     use std::os::windows::io::AsRawHandle;
     use std::process::{Child, Command, Stdio};
 
-    use windows::Win32::System::JobObjects::{AssignProcessToJobObject, CreateJobObjectW};
     use windows::core::HSTRING;
 
     use super::*;

@@ -14,7 +14,9 @@ use windows::Wdk::Graphics::Direct3D::{
     D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO,
     KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
 };
-use windows::Win32::Foundation::{LUID, NTSTATUS};
+use windows::Win32::Foundation::{
+    LUID, NTSTATUS, STATUS_INVALID_PARAMETER, STATUS_NOT_IMPLEMENTED, STATUS_NOT_SUPPORTED,
+};
 use windows_report::text;
 
 use super::library::{Library, status_error};
@@ -160,8 +162,15 @@ pub(super) fn windows_luid(luid: Luid) -> LUID {
     LUID { LowPart: low, HighPart: high.cast_signed() }
 }
 
+/// The error of a request, `Unsupported` if this Windows or the driver does not know it.
 pub(super) fn check(status: NTSTATUS) -> io::Result<()> {
-    if status.0 < 0 { Err(status_error(status.0)) } else { Ok(()) }
+    match status {
+        NTSTATUS(0..) => Ok(()),
+        STATUS_INVALID_PARAMETER | STATUS_NOT_IMPLEMENTED | STATUS_NOT_SUPPORTED => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, status_error(status.0)))
+        }
+        NTSTATUS(status) => Err(status_error(status)),
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use windows::Wdk::Graphics::Direct3D::{
 use windows::Win32::Foundation::{NTSTATUS, STATUS_BUFFER_TOO_SMALL};
 use windows::core::{BOOL, PWSTR};
 use windows_report::kernel_report::KernelReport;
+use windows_report::property::optional;
 use windows_report::text;
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check};
@@ -160,22 +161,33 @@ fn report(adapter: &AdapterHandle<'_>) -> io::Result<KernelReport> {
         return Err(io::Error::other("the driver is being updated"));
     }
     let flags = flags_of(adapter)?;
-    let model = value(adapter, KMTQAITYPE_DRIVERVERSION);
-    let version = value(adapter, KMTQAITYPE_UMD_DRIVER_VERSION);
-    let sizes = value(adapter, KMTQAITYPE_GETSEGMENTSIZE);
+    let mut notes = Vec::new();
+    let model = supported(value(adapter, KMTQAITYPE_DRIVERVERSION));
+    let model = optional("the version of the driver model", model, &mut notes);
+    let version = supported(value(adapter, KMTQAITYPE_UMD_DRIVER_VERSION));
+    let version: Option<D3DKMT_UMD_DRIVER_VERSION> =
+        optional("the driver version", version, &mut notes);
+    let sizes = supported(value(adapter, KMTQAITYPE_GETSEGMENTSIZE));
+    let sizes: Option<D3DKMT_SEGMENTSIZEINFO> = optional("the memory", sizes, &mut notes);
+    let description = supported(description(adapter));
     Ok(KernelReport {
         flags,
-        driver_model: model.ok().map(|D3DKMT_DRIVERVERSION(model)| model),
-        hardware_id: hardware_id(adapter).ok(),
-        description: description(adapter).ok(),
-        driver_version: version
-            .ok()
-            .map(|version: D3DKMT_UMD_DRIVER_VERSION| version.DriverVersion.cast_unsigned()),
-        dedicated_memory: sizes
-            .ok()
-            .map(|sizes: D3DKMT_SEGMENTSIZEINFO| sizes.DedicatedVideoMemorySize),
-        pnp_keys: pnp_keys(adapter),
+        driver_model: model.map(|D3DKMT_DRIVERVERSION(model)| model),
+        hardware_id: optional("the hardware ID", supported(hardware_id(adapter)), &mut notes),
+        description: optional("the description", description, &mut notes),
+        driver_version: version.map(|version| version.DriverVersion.cast_unsigned()),
+        dedicated_memory: sizes.map(|sizes| sizes.DedicatedVideoMemorySize),
+        pnp_keys: pnp_keys_of(adapter),
+        notes,
     })
+}
+
+/// What the kernel answers; `None` if this Windows or the driver does not support the query.
+fn supported<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        answer => answer.map(Some),
+    }
 }
 
 fn is_driver_update_in_progress(adapter: &AdapterHandle<'_>) -> bool {
@@ -199,8 +211,13 @@ fn description(adapter: &AdapterHandle<'_>) -> io::Result<String> {
     Ok(String::from_utf16_lossy(text::until_null(&info.AdapterString)))
 }
 
+/// The registry keys of the physical devices of an adapter.
+pub(crate) fn pnp_keys(kernel: &GraphicsKernel, luid: Luid) -> io::Result<Vec<String>> {
+    Ok(pnp_keys_of(&kernel.open(luid)?))
+}
+
 /// The registry keys of the physical devices; an empty text for one that is not reported.
-fn pnp_keys(adapter: &AdapterHandle<'_>) -> Vec<String> {
+fn pnp_keys_of(adapter: &AdapterHandle<'_>) -> Vec<String> {
     let count = value(adapter, KMTQAITYPE_PHYSICALADAPTERCOUNT)
         .map_or(1, |count: D3DKMT_PHYSICAL_ADAPTER_COUNT| count.Count);
     let indexes = 0..count.min(MAX_PHYSICAL_ADAPTERS);

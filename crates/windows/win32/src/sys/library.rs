@@ -93,7 +93,7 @@ mod tests {
         assert!(found.is_err(), "{found:?}");
     }
 
-    /// NVML is asked again and again.
+    /// The functions of a library are looked up again for each read of a host.
     #[test]
     fn a_library_is_loaded_once_and_stays() {
         let own = own_library("stays");

@@ -5,7 +5,10 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::ptr;
 
-use devices::{ComputeCapability, License, NvidiaFacts};
+use devices::{ComputeCapability, License};
+use windows::Win32::System::Diagnostics::Debug::{
+    SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX, SetErrorMode,
+};
 use windows_report::nvml::{Gpu, PciAddress};
 use windows_report::nvml_license::{self, EarlierFeature, Features};
 
@@ -32,7 +35,8 @@ struct PciInfo {
 /// `NVML_DEVICE_UUID_V2_BUFFER_SIZE` (nvml.h).
 const UUID_BYTES: c_uint = 96;
 
-type Call = unsafe extern "C" fn() -> Return;
+type Init = unsafe extern "C" fn() -> Return;
+type InitWithFlags = unsafe extern "C" fn(c_uint) -> Return;
 type Count = unsafe extern "C" fn(*mut c_uint) -> Return;
 type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
@@ -40,24 +44,18 @@ type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
 type GetCapability = unsafe extern "C" fn(Device, *mut c_int, *mut c_int) -> Return;
 type GetFeatures<F> = unsafe extern "C" fn(Device, *mut Features<F>) -> Return;
 
-/// The initialized library; dropping it shuts the library down. It stays loaded: NVIDIA does not
-/// promise that it can be unloaded, and a process that does so again and again may crash.
+/// The initialized library. It is not shut down, because its process ends after one answer.
 pub(crate) struct Nvml {
-    shutdown: Call,
     library: Library,
-}
-
-impl Drop for Nvml {
-    fn drop(&mut self) {
-        // SAFETY: the library is initialized.
-        let _ = unsafe { (self.shutdown)() };
-    }
 }
 
 impl Nvml {
     /// Loads the library from the first of `folders` that contains it, or else from System32,
-    /// where NVIDIA's installer also puts it.
+    /// where NVIDIA's installer also puts it. From then on, a crash ends this process at once:
+    /// Windows shows no dialog and writes no report.
     pub(crate) fn load<'a>(folders: impl Iterator<Item = &'a str>) -> io::Result<Self> {
+        // SAFETY: the function has no preconditions.
+        unsafe { SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX) };
         let names = folders.flat_map(|folder| {
             ["nvml.dll", "nvml_loader.dll"].map(|name| format!(r"{folder}\{name}"))
         });
@@ -67,12 +65,12 @@ impl Nvml {
             None => Library::system("nvml.dll")?,
         };
         // SAFETY: the type is the one nvml.h declares.
-        let init: Call = unsafe { library.function(c"nvmlInit_v2") }?;
-        // SAFETY: as above.
-        let shutdown = unsafe { library.function(c"nvmlShutdown") }?;
-        // SAFETY: the function takes no arguments and may be called repeatedly.
-        check("nvmlInit_v2", unsafe { init() })?;
-        Ok(Self { shutdown, library })
+        let init: Init = unsafe { library.function(c"nvmlInit_v2") }?;
+        // SAFETY: the function takes no arguments.
+        let initialized = check("nvmlInit_v2", unsafe { init() });
+        // With some drivers (R460), only the newer function works.
+        initialized.or_else(|error| init_with_flags(library).map_err(|_| error))?;
+        Ok(Self { library })
     }
 
     /// Every GPU that the driver can access. A GPU that cannot be queried is skipped.
@@ -92,12 +90,12 @@ impl Nvml {
         let mut device = ptr::null_mut();
         // SAFETY: the second argument points to a writable handle.
         check("nvmlDeviceGetHandleByIndex_v2", unsafe { by_index(index, &raw mut device) })?;
-        let facts = NvidiaFacts {
+        Ok(Gpu {
+            address: self.address(device)?,
             uuid: self.uuid(device).ok(),
             compute_capability: self.compute_capability(device).ok(),
             license: self.license(device),
-        };
-        Ok(Gpu { address: self.address(device)?, facts })
+        })
     }
 
     fn address(&self, device: Device) -> io::Result<PciAddress> {
@@ -150,6 +148,13 @@ impl Nvml {
         // SAFETY: the handle comes from the library, and the structure is writable.
         Some(move |features: &mut Features<F>| unsafe { get(device, features) })
     }
+}
+
+fn init_with_flags(library: Library) -> io::Result<()> {
+    // SAFETY: the type is the one nvml.h declares.
+    let init: InitWithFlags = unsafe { library.function(c"nvmlInitWithFlags") }?;
+    // SAFETY: 0 is no flag.
+    check("nvmlInitWithFlags", unsafe { init(0) })
 }
 
 fn check(call: &str, result: Return) -> io::Result<()> {

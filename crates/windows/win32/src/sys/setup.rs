@@ -68,6 +68,13 @@ impl SetupApi {
         })
     }
 
+    /// The same functions, but a device with this instance ID has vanished since it was listed.
+    #[cfg(test)]
+    pub(crate) fn without(self, id: &str) -> Self {
+        VANISHED.set(id.to_owned());
+        Self { get_instance_id: instance_id_unless_vanished, ..self }
+    }
+
     /// The present devices of every class.
     pub(crate) fn present(&self) -> io::Result<DeviceList<'_>> {
         let flags = DIGCF_PRESENT.0 | DIGCF_ALLCLASSES.0;
@@ -79,6 +86,28 @@ impl SetupApi {
         }
         Ok(DeviceList { api: self, list })
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static VANISHED: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+}
+
+#[cfg(test)]
+unsafe extern "system" fn instance_id_unless_vanished(
+    list: HDEVINFO,
+    data: *const SP_DEVINFO_DATA,
+    text: PWSTR,
+    length: u32,
+    needed: *mut u32,
+) -> BOOL {
+    let Ok(api) = SetupApi::load() else { return false.into() };
+    // SAFETY: the arguments are those of the caller.
+    let done = unsafe { (api.get_instance_id)(list, data, text, length, needed) };
+    // SAFETY: after success, the text is null-terminated.
+    let is_other = done.as_bool()
+        && VANISHED.with_borrow(|id| unsafe { text.to_string() }.is_ok_and(|text| text != *id));
+    is_other.into()
 }
 
 /// A list of the present devices at the time of its creation; `Drop` closes it.

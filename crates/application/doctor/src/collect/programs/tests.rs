@@ -23,7 +23,8 @@ fn the_service_is_searched_first_then_folders_then_path() {
     let folder = tempfile::tempdir().unwrap();
     let folders = [folder.path().join("a"), folder.path().to_owned()];
     let search = |service: Option<PathBuf>| {
-        let service = service.map(|path| ServiceCommand::parse(&path.display().to_string()));
+        let service =
+            service.map(|path| ServiceCommand::parse(&path.display().to_string(), |_| None));
         find("no-such-tool", service.as_ref(), &folders)
     };
     let mut searched = vec!["the service `no-such-tool`".to_owned()];

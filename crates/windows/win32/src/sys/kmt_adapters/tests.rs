@@ -12,6 +12,7 @@ use windows::Win32::Foundation::LUID;
 use super::*;
 
 const NOT_IMPLEMENTED: NTSTATUS = NTSTATUS(0xC000_0002_u32.cast_signed());
+const UNSUCCESSFUL: NTSTATUS = NTSTATUS(0xC000_0001_u32.cast_signed());
 const INVALID_PARAMETER: NTSTATUS = NTSTATUS(0xC000_000D_u32.cast_signed());
 const KEY: &str = r"\REGISTRY\MACHINE\SYSTEM\ControlSet001\Enum\PCI\VEN_10DE&DEV_13F2\6&2B78";
 const LUIDS: [i64; 2] = [-2 << 32 | 0xFFFF_FFF5, 7];
@@ -24,6 +25,8 @@ thread_local! {
     /// The queries that the kernel supports.
     static SUPPORTED: RefCell<Vec<KMTQUERYADAPTERINFOTYPE>> = const { RefCell::new(Vec::new()) };
     static UPDATING: Cell<bool> = const { Cell::new(false) };
+    /// The query that fails although the kernel supports it.
+    static FAILING: Cell<Option<KMTQUERYADAPTERINFOTYPE>> = const { Cell::new(None) };
 }
 
 const EVERY_QUERY: [KMTQUERYADAPTERINFOTYPE; 8] = [
@@ -112,6 +115,9 @@ unsafe extern "system" fn query(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTAT
     if !SUPPORTED.with_borrow(|supported| supported.contains(&request.Type)) {
         return NOT_IMPLEMENTED;
     }
+    if FAILING.get() == Some(request.Type) {
+        return UNSUCCESSFUL;
+    }
     match request.Type {
         KMTQAITYPE_ADAPTERTYPE => answer(request, 3_u32),
         KMTQAITYPE_CHECKDRIVERUPDATESTATUS => answer(request, BOOL::from(UPDATING.get())),
@@ -192,6 +198,7 @@ fn every_property_is_read() {
         driver_version: Some(27 << 48),
         dedicated_memory: Some(8 << 30),
         pnp_keys: vec![KEY.to_owned()],
+        notes: Vec::new(),
     };
     for (_, found) in adapters {
         assert_eq!(found.unwrap(), report);
@@ -224,9 +231,28 @@ fn only_the_kind_of_an_adapter_is_required() {
     assert_eq!(reason, "status 0xC0000002");
 }
 
-/// `DXCore` does not report the flags, so they are read for one adapter.
+/// A query that the driver does not support has no note; one that fails has.
 #[test]
-fn the_flags_of_one_adapter_are_read() {
+fn each_query_that_fails_leaves_the_others() {
+    for failing in EVERY_QUERY {
+        FAILING.set(Some(failing));
+        let adapters = read(&EVERY_QUERY).unwrap();
+        let Ok(report) = &adapters[0].1 else {
+            assert_eq!(failing, KMTQAITYPE_ADAPTERTYPE);
+            continue;
+        };
+        assert_eq!(report.flags, 3, "{failing:?}");
+        // Whether the driver is being updated is no property; a missing key is reported as a
+        // missing device.
+        let without_note = [KMTQAITYPE_CHECKDRIVERUPDATESTATUS, KMTQAITYPE_PHYSICALADAPTERPNPKEY];
+        let expected = usize::from(!without_note.contains(&failing));
+        assert_eq!(report.notes.len(), expected, "{failing:?}: {:?}", report.notes);
+    }
+}
+
+/// `DXCore` reports neither the flags nor the keys, so they are read for one adapter.
+#[test]
+fn the_flags_and_the_keys_of_one_adapter_are_read() {
     let kernel = GraphicsKernel::from_functions(open, query, close);
     let read = |supported: &[KMTQUERYADAPTERINFOTYPE]| {
         SUPPORTED.set(supported.to_vec());
@@ -236,6 +262,9 @@ fn the_flags_of_one_adapter_are_read() {
     };
     assert_eq!(read(&[KMTQAITYPE_ADAPTERTYPE]).unwrap(), 3);
     assert_eq!(read(&[]).unwrap_err().to_string(), "status 0xC0000002");
+    SUPPORTED.set(vec![KMTQAITYPE_PHYSICALADAPTERPNPKEY]);
+    assert_eq!(pnp_keys(&kernel, Luid(7)).unwrap(), [KEY]);
+    assert!(OPEN.with_borrow(BTreeSet::is_empty), "the adapter was not closed");
 }
 
 #[test]

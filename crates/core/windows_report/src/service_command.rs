@@ -1,27 +1,56 @@
 //! The command line of a Windows service, in the form in which the registry holds it.
 
+/// A command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct ServiceCommand {
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
+pub struct ServiceCommand {
+    /// The path or name of the program.
+    pub program: String,
+    /// The arguments, without quotes.
+    pub arguments: Vec<String>,
 }
 
 impl ServiceCommand {
-    pub(super) fn parse(text: &str) -> ServiceCommand {
-        let mut words = split(text);
+    /// Parses any text. `variable` returns the value of an environment variable, such as
+    /// `ProgramFiles`.
+    #[must_use]
+    pub fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> ServiceCommand {
+        let mut words = split(&expanded(text, variable));
         // The path of a program may contain spaces without being quoted.
         let last = words.iter().position(|word| word.to_ascii_lowercase().ends_with(".exe"));
         let arguments = words.split_off(words.len().min(last.unwrap_or(0) + 1));
         ServiceCommand { program: words.join(" "), arguments }
     }
 
-    /// The value of `--config X`, `-c X` or `--config=X`.
-    pub(super) fn config(&self) -> Option<&str> {
-        let joined = self.arguments.iter().find_map(|argument| argument.strip_prefix("--config="));
-        let mut pairs = self.arguments.windows(2);
-        let separate = pairs.find(|pair| ["--config", "-c"].contains(&pair[0].as_str()));
-        joined.or(separate.map(|pair| pair[1].as_str()))
+    /// The value of an option: `--name X` or `--name=X`. A program in Go also takes `-name`.
+    #[must_use]
+    pub fn option(&self, names: &[&str]) -> Option<&str> {
+        let mut arguments = self.arguments.iter();
+        while let Some(argument) = arguments.next() {
+            let (name, value) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (argument.as_str(), None),
+            };
+            let short = name.strip_prefix('-').map(|name| name.strip_prefix('-').unwrap_or(name));
+            if short.is_some_and(|name| names.contains(&name)) {
+                return value.or_else(|| arguments.next().map(String::as_str));
+            }
+        }
+        None
     }
+}
+
+/// Replaces `%NAME%` by the value of the variable, if there is one.
+fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        expanded += before;
+        let variable = after.split_once('%').and_then(|(name, end)| Some((variable(name)?, end)));
+        let (value, end) = variable.unwrap_or_else(|| ("%".to_owned(), after));
+        expanded += &value;
+        rest = end;
+    }
+    expanded + rest
 }
 
 /// Splits at whitespace outside quotes.
@@ -50,7 +79,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> (String, Vec<String>) {
-        let ServiceCommand { program, arguments } = ServiceCommand::parse(text);
+        let ServiceCommand { program, arguments } = ServiceCommand::parse(text, |_| None);
         (program, arguments)
     }
 
@@ -74,16 +103,28 @@ mod tests {
     }
 
     #[test]
-    fn options_are_found_in_both_forms() {
+    fn options_are_found_in_each_form() {
         let option = |text: &str| {
-            let line = ServiceCommand::parse(text);
-            line.config().map(str::to_owned)
+            let line = ServiceCommand::parse(text, |_| None);
+            line.option(&["config", "c"]).map(str::to_owned)
         };
         assert_eq!(option(r#"a.exe --x --config "C:\a b\c.toml" -l"#).unwrap(), r"C:\a b\c.toml");
-        assert_eq!(option(r"a.exe --config=C:\c.toml").unwrap(), r"C:\c.toml");
+        assert_eq!(option(r#"a.exe "--config=C:\a b\c.toml""#).unwrap(), r"C:\a b\c.toml");
         assert_eq!(option(r"a.exe -c C:\c.toml").unwrap(), r"C:\c.toml");
+        assert_eq!(option(r"a.exe -config C:\c.toml").unwrap(), r"C:\c.toml");
         assert_eq!(option("a.exe --config"), None);
         assert_eq!(option("a.exe --configuration x"), None);
+        assert_eq!(option("a.exe config x"), None);
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        let variable =
+            |name: &str| (name == "ProgramFiles").then(|| r"C:\Program Files".to_owned());
+        let program = |text: &str| ServiceCommand::parse(text, variable).program;
+        let containerd = r"C:\Program Files\containerd\containerd.exe";
+        assert_eq!(program(r#""%ProgramFiles%\containerd\containerd.exe" -x"#), containerd);
+        assert_eq!(program(r"100%\%Other%\a.exe"), r"100%\%Other%\a.exe");
     }
 
     proptest! {
