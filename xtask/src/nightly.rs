@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::prerequisites::installed;
-use crate::process::{download, run};
+use crate::process::{download, run, stdout};
 use crate::workspace::{self, cargo};
 
 /// How libFuzzer runs each target: for a minute.
@@ -52,8 +52,15 @@ pub(crate) fn fuzz() -> Result<()> {
     Ok(())
 }
 
-/// Runs the fault campaign of `device-plugin` longer than `cargo test` does.
+/// How many random walks of a whole node there are.
+const WALKS: &str = "300";
+
+/// Runs the fault campaign of `device-plugin`, and the walks of a whole node, longer than
+/// `cargo test` does.
 pub(crate) fn campaign() -> Result<()> {
+    let mut walks = cargo();
+    walks.args(["test", "--quiet", "--release", "--package", "node_walk"]);
+    run(walks.env("NODE_WALK_SEEDS", WALKS))?;
     for seed in CAMPAIGN_SEEDS {
         let mut test = cargo();
         test.args(["test", "--quiet", "--package", "device-plugin", "--test", "campaign"]);
@@ -61,6 +68,26 @@ pub(crate) fn campaign() -> Result<()> {
         run(&mut test)?;
     }
     Ok(())
+}
+
+/// Looks for code of the last day that can be changed without a test that fails.
+pub(crate) fn mutants() -> Result<()> {
+    let git = |arguments: &[&str]| {
+        stdout(Command::new("git").args(arguments).current_dir(workspace::root()))
+            .with_context(|| format!("git {} failed", arguments.join(" ")))
+    };
+    let commits = git(&["rev-list", "--since=1.day", "HEAD"])?;
+    let Some(first) = commits.lines().last() else {
+        println!("nothing has changed in the last day");
+        return Ok(());
+    };
+    let diff = workspace::target_dir().join("last-day.diff");
+    fs::write(&diff, git(&["diff", &format!("{first}~1"), "HEAD", "--", "crates"])?)?;
+    run(cargo_mutants()?.arg("mutants").arg("--in-diff").arg(diff))
+}
+
+pub(crate) fn cargo_mutants() -> Result<Command> {
+    tool("cargo-mutants", "27.1.0")
 }
 
 pub(crate) fn cargo_deny() -> Result<Command> {

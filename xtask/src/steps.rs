@@ -109,6 +109,7 @@ const WINDOWS_PROGRAMS: Need = Need {
     set_up: prerequisites::windows_programs,
     is_optional: true,
 };
+const CARGO_MUTANTS: Need = Need::new("cargo-mutants", || nightly::cargo_mutants().map(drop));
 const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
 const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
@@ -206,10 +207,13 @@ pub(crate) const STEPS: &[Step] = &[
         .when(When::Nightly),
     Step::new(
         "campaign",
-        "random faults of kubelets and hosts, with many seeds",
+        "random faults of kubelets, and random walks of a node, with many seeds",
         nightly::campaign,
     )
     .when(When::Nightly),
+    Step::new("mutants", "code of the last day that no test notices", nightly::mutants)
+        .needs(&[CARGO_MUTANTS])
+        .when(When::Nightly),
     Step::new("fuzz", "parsers of untrusted input, with libFuzzer", nightly::fuzz)
         .needs(&[CARGO_FUZZ, CPP])
         .unix("libFuzzer needs a Unix C++ compiler")

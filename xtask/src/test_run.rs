@@ -2,8 +2,7 @@
 
 use std::env;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter};
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -69,17 +68,15 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
                 report.add(step, &verdict);
             } else if is_concurrent(step) && steps[index..].iter().any(|step| !is_concurrent(step))
             {
-                let output = tempfile::tempfile().context("cannot create a temporary file")?;
-                let child_output = output.try_clone().context("cannot share a file")?;
-                concurrent.push((step, output, scope.spawn(|| perform(step, Some(child_output)))));
+                let (output, child_output) = io::pipe().context("cannot create a pipe")?;
+                scope.spawn(|| print_lines(step.name, output));
+                concurrent.push((step, scope.spawn(|| perform(step, Some(child_output)))));
             } else {
                 report.add(step, &perform(step, None)?);
             }
         }
-        for (step, mut output, thread) in concurrent {
+        for (step, thread) in concurrent {
             let verdict = thread.join().expect("a thread that only waits")?;
-            output.rewind().context("cannot read a temporary file")?;
-            io::copy(&mut output, &mut io::stdout()).context("cannot print")?;
             report.add(step, &verdict);
         }
         Ok(())
@@ -159,9 +156,16 @@ fn skip_reason(step: &Step, missing: &[&Need]) -> Option<Verdict> {
     Some(if need.is_optional { Verdict::Skipped(reason) } else { Verdict::NotRun(reason) })
 }
 
-/// Runs a step as a separate process, whose processor time the system counts. Its output goes into
-/// `output`, so that it does not mix with that of other steps.
-fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
+/// Prints what a concurrent step prints, each line with the name of the step, because other steps
+/// print at the same time.
+fn print_lines(step: &str, output: PipeReader) {
+    for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        println!("{step} | {}", String::from_utf8_lossy(&line));
+    }
+}
+
+/// Runs a step as a separate process, whose processor time the system counts.
+fn perform(step: &Step, output: Option<PipeWriter>) -> Result<Verdict> {
     let _turn = is_concurrent(step).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
     let start = Instant::now();
     // cargo removes the file for a moment when it builds the workspace.
@@ -176,9 +180,11 @@ fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
     let flags = env::var("GOFLAGS").unwrap_or_default();
     command.env("GOFLAGS", format!("{flags} -buildvcs=false"));
     if let Some(output) = output {
-        command.stderr(output.try_clone().context("cannot share a file")?).stdout(output);
+        command.stderr(output.try_clone().context("cannot share a pipe")?).stdout(output);
     }
     let mut child = command.spawn().context("cannot run this program again")?;
+    // Its end of the pipe would keep the pipe open.
+    drop(command);
     let end = child.wait4().context("cannot wait for a step")?;
     let processor = end.rusage.utime + end.rusage.stime;
     let times = Times { clock: start.elapsed(), processor };

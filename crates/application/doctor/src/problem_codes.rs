@@ -15,6 +15,8 @@ pub(crate) const UPDATE_GUEST: &str = "the GPU is paravirtualized (GPU-PV), so i
 pub(crate) struct Affected<'a> {
     /// Its instance ID.
     pub(crate) id: &'a str,
+    /// The name that Device Manager shows.
+    pub(crate) name: &'a str,
     pub(crate) vendor: Option<Vendor>,
     pub(crate) is_paravirtualized: bool,
     pub(crate) host: &'a HostFacts,
@@ -114,7 +116,7 @@ impl Affected<'_> {
 
     fn reinstall(&self, code: u32) -> String {
         let reinstall = format!("reinstall {} driver for this Windows", self.vendor_name());
-        if self.vendor == Some(Vendor::Intel) && code == 10 {
+        if self.needs_resizable_bar() && code == 10 {
             return format!("{reinstall}; Arc GPUs need Resizable BAR ({})", Row::Code43);
         }
         reinstall
@@ -137,7 +139,7 @@ impl Affected<'_> {
                  with process isolation do not need",
             );
         }
-        if self.vendor == Some(Vendor::Intel) {
+        if self.needs_resizable_bar() {
             causes.push("turn on Resizable BAR in the firmware, which Arc GPUs need");
         }
         if self.may_lack_server_driver() && self.vendor != Some(Vendor::Nvidia) {
@@ -179,6 +181,18 @@ impl Affected<'_> {
             Some(Vendor::Qualcomm) => "Qualcomm's",
             _ => "the vendor's",
         }
+    }
+
+    /// Whether it is one of Intel's cards: `Intel(R) Arc(TM) A770 Graphics`, `Data Center GPU Flex 170`.
+    /// The graphics of processors have other names, such as `Intel(R) Arc(TM) Graphics`.
+    fn needs_resizable_bar(&self) -> bool {
+        let is_model = |word: &str| {
+            let digits = word.strip_prefix(['A', 'B']).unwrap_or_default();
+            digits.len() >= 2 && digits.starts_with(|first: char| first.is_ascii_digit())
+        };
+        let is_card = self.name.contains("Data Center GPU")
+            || self.name.contains("Arc") && self.name.split_whitespace().any(is_model);
+        self.vendor == Some(Vendor::Intel) && is_card
     }
 
     /// Whether this is Windows Server, for which vendors have no driver for some GPUs.

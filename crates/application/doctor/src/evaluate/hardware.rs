@@ -123,6 +123,7 @@ fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
             let affected = Affected {
                 id: device.id.as_str(),
+                name: &device.description,
                 vendor: Some(device.vendor),
                 is_paravirtualized: causes::is_paravirtualized(device, host),
                 host,
@@ -153,6 +154,7 @@ fn without_adapter(pnp: &PnpDevice, devices: &[Device], host: &HostFacts) -> Fin
     });
     let affected = Affected {
         id: pnp.id.as_str(),
+        name: &pnp.description,
         vendor,
         is_paravirtualized: pnp.id.is_paravirtualized(),
         host,

@@ -1313,6 +1313,8 @@ fn a_device_without_an_adapter_is_listed_with_its_problem_and_the_fix() {
     assert!(beside.contains(other) && !alone.contains(other), "{beside}");
 }
 
+const INTEL: &str = r"PCI\VEN_8086&DEV_56A0\1";
+
 /// The hint of a code leaves out what this host excludes.
 #[test]
 fn a_problem_has_the_advice_that_this_host_can_follow() {
@@ -1322,12 +1324,15 @@ fn a_problem_has_the_advice_that_this_host_can_follow() {
             adapters(facts).clear();
             facts.snapshot.host.product = Some(product.to_owned());
             facts.snapshot.host.hypervisor = hypervisor;
-            facts.snapshot.devices_without_adapter = vec![broken(id, code)];
+            let mut device = broken(id, code);
+            if id == INTEL {
+                device.description = "Intel(R) Arc(TM) A770 Graphics".to_owned();
+            }
+            facts.snapshot.devices_without_adapter = vec![device];
         });
         findings[1].hint.clone().unwrap()
     };
-    let (amd, intel, nvidia) =
-        (r"PCI\VEN_1002&DEV_7590\1", r"PCI\VEN_8086&DEV_56A0\1", r"PCI\VEN_10DE&DEV_2684\1");
+    let (amd, intel, nvidia) = (r"PCI\VEN_1002&DEV_7590\1", INTEL, r"PCI\VEN_10DE&DEV_2684\1");
     let (server, client) = ("Microsoft Windows Server 2025 Standard", "Microsoft Windows 11 Pro");
     for (id, product, hypervisor, has, lacks) in [
         (amd, client, Some(Own), vec!["turn off Hyper-V"], vec!["Resizable BAR", "Windows Server"]),
@@ -1365,6 +1370,8 @@ fn a_problem_has_the_advice_that_this_host_can_follow() {
     assert!(!hint(28, amd, client, None).contains("Server"));
     assert!(hint(10, intel, client, None).contains("Resizable BAR"));
     assert!(!hint(10, nvidia, client, None).contains("Resizable BAR"));
+    // The graphics of a processor.
+    assert!(!hint(43, r"PCI\VEN_8086&DEV_7D67\1", client, None).contains("Resizable BAR"));
     assert_eq!(hint(14, nvidia, client, Some(Guest)), "restart this virtual machine");
     assert_eq!(hint(14, nvidia, client, Some(NoHypervisor)), "restart the host");
     assert_eq!(
