@@ -34,6 +34,36 @@ fn every_page_is_in_the_table_of_contents() {
     assert!(pages > 20, "only {pages} pages");
 }
 
+/// The last column of the table of claims. Tests are functions of Rust and Go.
+#[test]
+fn each_claim_of_the_evidence_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let page = std::fs::read_to_string(root.join("docs/maintainers/evidence.md")).unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("| claim |")).skip(2);
+    let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 15, "only {} rows", rows.len());
+    let is_code = |entry: &walkdir::DirEntry| {
+        entry.file_name() != "target" && !entry.file_name().to_string_lossy().starts_with('.')
+    };
+    let mut code = String::new();
+    for entry in WalkDir::new(&root).into_iter().filter_entry(is_code).map(Result::unwrap) {
+        if entry.path().extension().is_some_and(|extension| extension == "rs" || extension == "go")
+        {
+            code += &std::fs::read_to_string(entry.path()).unwrap();
+        }
+    }
+    for row in rows {
+        let tests = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test: {row}");
+        for name in names {
+            let is_test =
+                ["fn ", "func "].iter().any(|begin| code.contains(&format!("{begin}{name}(")));
+            assert!(is_test, "no test is called {name}");
+        }
+    }
+}
+
 /// The chart's README is also shown without the repository, so its links contain the repository's
 /// address, which no checker of links knows.
 #[test]
