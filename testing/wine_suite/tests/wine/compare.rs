@@ -22,15 +22,16 @@ pub(crate) fn compare(what: &str, expected: &str, found: &str) {
 
 /// The output of `record` or `devices` without what may differ: notes about what a live host did
 /// not report; indirect displays, which Wine's graphics kernel does not report; the software of the
-/// node; the end mark, which follows the last adapter; the case of
-/// device instance IDs, which Wine prints in capitals; and the order of the adapters in an
-/// inventory, because a live host has a list for each attribute but none of all.
+/// node; what the processor says, which has no double; the end mark, which follows the last
+/// adapter; the case of device instance IDs, which Wine prints in capitals; and the order of the
+/// adapters in an inventory, because a live host has a list for each attribute but none of all.
 pub(crate) fn without_notes(text: &str) -> String {
     let mut is_in_node = false;
     let lines = text.lines().filter(|line| {
         is_in_node = line.starts_with("node:") || (is_in_node && line.starts_with(' '));
         let is_note = line.starts_with("# adapter ") || *line == "  indirectDisplay: true";
-        !is_in_node && !is_note && *line != "complete: true"
+        let is_of_processor = line.starts_with("  hypervisor: ");
+        !is_in_node && !is_note && !is_of_processor && *line != "complete: true"
     });
     let folded = lines.map(|line| {
         let key = line.trim_start().trim_start_matches('"');

@@ -224,7 +224,9 @@ fn one_value_of_the_wrong_type() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn recorded_inventories_can_be_used() {
     let host = Host::of(&fixture(T4));
-    let inventory = host.write("recorded.yaml", stdout(&mut host.plugin(&["record"])));
+    let recorded = stdout(&mut host.plugin(&["record"]));
+    assert!(recorded.contains("\n  hypervisor: "), "{recorded}");
+    let inventory = host.write("recorded.yaml", recorded);
     check_host(&host, &JSON, &inventory);
     let arguments = ["simulate", "--output", "json"];
     let path = windows_path(&fixture(T4));
