@@ -170,7 +170,7 @@ func TestJudges(t *testing.T) {
 	valid := read(t, "deploy/multitenancy-configmap.yml")
 	for _, change := range []struct{ from, to, fault string }{
 		{"hostNetwork: true", "hostnetwork: true", `unknown field "spec.template.spec.hostnetwork"`},
-		{"periodSeconds: 120", "periodSeconds: often", "cannot unmarshal string"},
+		{"periodSeconds: 60", "periodSeconds: often", "cannot unmarshal string"},
 		{"hostNetwork: true", "hostNetwork: false", "hostNetwork must be true if pod contains any hostProcess containers"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "token"},
 		{"- --live", "- --verbose", "a probe restarts a plugin that waits"},
