@@ -138,14 +138,14 @@ async fn clean_nodes(
 
 /// What an administrator can do about the failure.
 fn hint_of(error: &ClusterError) -> Option<&'static str> {
-    match error.kind() {
-        FailureKind::Refused(401) => error.hint(),
-        FailureKind::Refused(403) => Some(ACCOUNT_HINT),
-        _ if error.is_of_policy() => Some(ACCOUNT_HINT),
-        FailureKind::Unreachable => error.hint(),
-        _ if error.is_temporary() => Some(BUSY_HINT),
-        _ => error.hint(),
+    let kind = error.kind();
+    if kind == FailureKind::Refused(403) || error.is_of_policy() {
+        return Some(ACCOUNT_HINT);
     }
+    if error.is_temporary() && kind != FailureKind::Unreachable {
+        return Some(BUSY_HINT);
+    }
+    error.hint()
 }
 
 /// Repeats a request that fails for a reason that may pass.

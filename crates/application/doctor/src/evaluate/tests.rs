@@ -1382,6 +1382,8 @@ fn a_problem_has_the_advice_that_this_host_can_follow() {
 
 #[test]
 fn an_old_revision_of_server_2019_is_a_warning() {
+    let page = include_str!("../../../../../docs/drivers.md");
+    assert!(page.contains("(10.0.17763.1457)"), "the page names the revision below");
     let windows = |build: &str| {
         let findings =
             changed(Subject::Windows, |facts| facts.snapshot.host.build = build.parse().ok());
@@ -1390,6 +1392,7 @@ fn an_old_revision_of_server_2019_is_a_warning() {
     let outdated = (Status::Warning, Some("windows-outdated"));
     for (build, expected) in [
         ("10.0.17763.1339", outdated),
+        ("10.0.17763.1456", outdated),
         ("10.0.17763.1457", (Status::Ok, None)),
         ("10.0.17763.0", (Status::Ok, None)),
         ("10.0.20348.1", (Status::Ok, None)),

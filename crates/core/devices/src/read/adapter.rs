@@ -315,7 +315,7 @@ impl Adapter {
     /// controller, or of a virtual machine.
     #[must_use]
     pub fn is_display_controller(&self) -> bool {
-        self.attributes.display() && !self.computes() && !self.vendor().makes_gpus()
+        self.vendor().makes_display_controller(self.attributes.display(), self.computes())
     }
 
     /// The vendor, by hardware ID or instance ID.

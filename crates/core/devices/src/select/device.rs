@@ -155,7 +155,7 @@ impl Device {
     /// controller, or of a virtual machine.
     #[must_use]
     pub const fn is_display_controller(&self) -> bool {
-        self.display && !self.compute && !self.vendor.makes_gpus()
+        self.vendor.makes_display_controller(self.display, self.compute)
     }
 
     /// The kind for labels and metrics. One of Microsoft's basic adapters, which a rule can

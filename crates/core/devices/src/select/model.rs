@@ -190,8 +190,13 @@ impl Vendor {
         }
     }
 
-    /// Whether it makes GPUs that compute. A display adapter of another vendor is the graphics of a
-    /// server's management controller or of a virtual machine.
+    /// Whether a device of this vendor that only displays is no GPU: the graphics of a server's
+    /// management controller, or of a virtual machine.
+    pub(crate) const fn makes_display_controller(self, displays: bool, computes: bool) -> bool {
+        displays && !computes && !self.makes_gpus()
+    }
+
+    /// Whether it makes GPUs that compute.
     #[must_use]
     pub const fn makes_gpus(self) -> bool {
         matches!(self, Vendor::Amd | Vendor::Intel | Vendor::Nvidia | Vendor::Qualcomm)
