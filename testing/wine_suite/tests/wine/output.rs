@@ -8,17 +8,27 @@ use super::paths::native_build;
 
 /// Runs `command` to its end.
 ///
-/// A Windows program has no Unix signals: its own access violation is an exit status. One that
-/// ends by a signal was ended by a fault in Wine, which is printed, and runs once more.
+/// A program that meets a fault in Wine, which is printed, runs once more.
 pub(crate) fn output(command: &mut Command) -> Output {
     let mut run = || command.stdin(Stdio::null()).output().expect("the script can be run");
     let result = run();
-    if result.status.code().is_some() {
+    let Some(fault) = fault_in_wine(&result) else {
         return result;
-    }
+    };
     // This is not `eprintln!`, whose text the test harness hides when the test passes.
-    let _ = writeln!(io::stderr(), "Wine ended a program with {}; run again", result.status);
+    let _ = writeln!(io::stderr(), "{fault}; run again");
     run()
+}
+
+/// A Windows program has no Unix signals: its own access violation is an exit status. Wine reports
+/// its own broken connection as a `client error`, for example when a thread that Ctrl+C starts meets
+/// the end of its process, which has closed the socket.
+fn fault_in_wine(result: &Output) -> Option<String> {
+    if result.status.code().is_none() {
+        return Some(format!("Wine ended a program with {}", result.status));
+    }
+    let errors = text(&result.stderr);
+    errors.lines().find(|line| line.starts_with("wine client error:")).map(str::to_owned)
 }
 
 /// What `command` writes to standard output; it must exit 0.
