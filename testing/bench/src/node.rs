@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use devices::{
+use host::{
     Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
     DriverVersion, HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NvidiaFacts,
     PnpDevice, PnpId, StoreFiles,

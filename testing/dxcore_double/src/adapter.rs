@@ -16,7 +16,7 @@ use windows::Win32::Graphics::Dxgi::{
 use windows::core::{GUID, Result, implement};
 
 use crate::attributes::{self, Release};
-use crate::host::{Host, Revision};
+use crate::doubled_host::{Host, Revision};
 use crate::interface;
 use crate::modes::NewerAttributes;
 use crate::notify::{Observable, RegistrationCount};
@@ -25,7 +25,7 @@ use crate::property::{PropertyValue, property_value};
 /// The state that an adapter object shares with its registrations.
 pub(crate) struct AdapterState {
     host: &'static Host,
-    adapter: Arc<devices::Adapter>,
+    adapter: Arc<host::Adapter>,
     created: Revision,
     registrations: RegistrationCount,
 }
@@ -57,7 +57,7 @@ pub(crate) struct AdapterObject {
 impl AdapterObject {
     pub(crate) fn new(
         host: &'static Host,
-        adapter: Arc<devices::Adapter>,
+        adapter: Arc<host::Adapter>,
         factory: IDXCoreAdapterFactory,
     ) -> AdapterObject {
         let registrations = RegistrationCount::default();

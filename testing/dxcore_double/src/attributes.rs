@@ -1,6 +1,6 @@
 //! The GUIDs of the adapter attributes.
 
-use devices::Attribute;
+use host::Attribute;
 use windows::Win32::Graphics::DXCore::{
     DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS, DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS,

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::slice;
 use std::sync::Arc;
 
-use devices::Luid;
+use host::Luid;
 use windows::Win32::Foundation::{E_FAIL, E_INVALIDARG, E_POINTER, LUID};
 use windows::Win32::Graphics::DXCore::{
     AdapterListStale, AdapterNoLongerValid, DXCoreNotificationType, IDXCoreAdapter,
@@ -16,7 +16,7 @@ use windows::Win32::Graphics::Dxgi::DXGI_ERROR_INVALID_CALL;
 use windows::core::{GUID, HRESULT, IUnknown, Interface as _, Ref, Result, implement};
 
 use crate::adapter::AdapterObject;
-use crate::host::{Host, host};
+use crate::doubled_host::{Host, host};
 use crate::interface;
 use crate::list::ListObject;
 use crate::notify::{self, Callback, Observable, Registered};

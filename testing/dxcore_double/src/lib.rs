@@ -40,8 +40,8 @@
 
 mod adapter;
 mod attributes;
+mod doubled_host;
 mod factory;
-mod host;
 mod interface;
 mod list;
 mod modes;

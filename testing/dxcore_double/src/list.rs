@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use devices::Adapter;
+use host::Adapter;
 use windows::Win32::Foundation::E_INVALIDARG;
 use windows::Win32::Graphics::DXCore::{
     DXCoreAdapterPreference, IDXCoreAdapter, IDXCoreAdapterFactory, IDXCoreAdapterList,
@@ -14,7 +14,7 @@ use windows::Win32::Graphics::Dxgi::DXGI_ERROR_UNSUPPORTED;
 use windows::core::{GUID, Result, implement};
 
 use crate::adapter::AdapterObject;
-use crate::host::{Filter, Host, Revision};
+use crate::doubled_host::{Filter, Host, Revision};
 use crate::interface;
 use crate::notify::{Observable, RegistrationCount};
 

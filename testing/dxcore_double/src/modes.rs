@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use devices::Luid;
+use host::Luid;
 
 use crate::property;
 

@@ -5,10 +5,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use devices::{Adapter, License, LicenseState, Luid, NvidiaFacts};
+use host::{Adapter, License, LicenseState, Luid, NvidiaFacts};
 use windows_report::nvml_license::{EarlierFeature, Expiry, Feature, Features, Return};
 
-use crate::host::{Host, host};
+use crate::doubled_host::{Host, host};
 
 const SUCCESS: Return = 0;
 const NOT_SUPPORTED: Return = 3;

@@ -1,6 +1,6 @@
 //! The bytes that `GetProperty` returns, in the documented layout.
 
-use devices::Adapter;
+use host::Adapter;
 
 /// The properties in the order of the enumeration `DXCoreAdapterProperty`.
 const NAMES: [&str; 15] = [

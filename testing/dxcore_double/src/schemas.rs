@@ -1,6 +1,6 @@
 //! The response of the Host Compute Service to a query for its basic properties.
 
-use devices::HcsSchema;
+use host::HcsSchema;
 
 /// The JSON that the service returns for the query `{"PropertyTypes":["Basic"]}`.
 pub(crate) fn response(schemas: &[HcsSchema]) -> String {

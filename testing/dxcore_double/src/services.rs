@@ -7,7 +7,7 @@ use windows::Win32::Foundation::{E_FAIL, E_INVALIDARG, E_OUTOFMEMORY, S_OK};
 use windows::Win32::System::Memory::{LMEM_FIXED, LocalAlloc};
 use windows::core::{HRESULT, PCWSTR, PWSTR};
 
-use crate::host::host;
+use crate::doubled_host::host;
 use crate::schemas;
 
 /// `HcsGetServiceProperties`, as callers of `vmcompute.dll` declare it (microsoft/hcsshim).

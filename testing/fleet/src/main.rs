@@ -16,9 +16,9 @@ use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
 use daemon::answering_daemons::{NodeListing, NodeState};
 use daemon::logging::{self, LogArguments, LogDestination};
-use devices::report::NodeReport;
 use devices::{Catalog, DeviceSet, Moment};
 use feature_discovery::Settings;
+use report::NodeReport;
 #[cfg(unix)]
 use tokio::signal::unix;
 use tokio::sync::watch;

@@ -9,10 +9,13 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::{Result, Unstructured};
 use devices::{
-    Adapter, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue, Device,
-    DeviceSet, DriverModel, DriverStore, HardwareId, HostBuild, HostFacts, HostSnapshot,
-    LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, NvidiaFacts, Plan, PnpDevice, PnpId,
-    ResourceDevices, StoreFiles, Wow64, launcher_root, plan, preferred_allocation,
+    Catalog, Device, DeviceSet, DriverModel, LAUNCHER_FILES, Moment, MountOrigin, Plan,
+    ResourceDevices, launcher_root, plan, preferred_allocation,
+};
+use host::{
+    Adapter, Attribute, Attributes, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverStore,
+    HardwareId, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NvidiaFacts, PnpDevice,
+    PnpId, StoreFiles, Wow64,
 };
 
 /// Texts that are likely to conflict with each other. Other texts are used as well.

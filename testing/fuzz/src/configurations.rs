@@ -7,9 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use crate::{TestEnvironment, load_config};
 use config::{Config, ConfigError};
-use devices::{Catalog, DriverModel, HostSnapshot};
+use devices::{Catalog, DriverModel};
+use host::HostSnapshot;
+
+use crate::{TestEnvironment, load_config};
 
 static HOST: LazyLock<HostSnapshot> = LazyLock::new(crate::fixture);
 

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use config::{Config, ConfigError, Environment, Flags};
-use devices::{Catalog, DriverModel, HostSnapshot};
+use devices::{Catalog, DriverModel};
+use host::HostSnapshot;
 
 /// Environment variables, and the content of the only file, `c.yaml`.
 #[derive(Default)]

@@ -3,7 +3,8 @@
 //! What parses is written and reads back the same, and every adapter of it is either
 //! offered under exactly one resource or not advertised. What does not parse is refused with its line.
 
-use devices::{DeviceSet, DriverModel, HostSnapshot, Moment};
+use devices::{DeviceSet, DriverModel, Moment};
+use host::HostSnapshot;
 
 /// Checks one input.
 pub fn check(data: &[u8]) {

@@ -2,7 +2,8 @@
 //!
 //! Windows opens every accepted path inside the folder and under exactly that name.
 
-use devices::{Destination, FileName, StorePath, StorePattern, SystemRoot, check_store_folder};
+use devices::Destination;
+use host::{FileName, StorePath, StorePattern, SystemRoot, check_store_folder};
 
 const REPOSITORY: &str = r"C:\Windows\System32\DriverStore\FileRepository";
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";

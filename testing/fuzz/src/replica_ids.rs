@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use devices::{DeviceSet, Moment, ReplicaId, ResourceDevices, plan};
+use devices::{DeviceSet, Moment, ResourceDevices, plan};
+use host::ReplicaId;
 
 static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
     let catalog = crate::catalog(&[], "multitenancy: 12");

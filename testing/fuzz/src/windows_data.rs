@@ -3,7 +3,7 @@
 //!
 //! Driver installers and containerd write these, and Windows does not validate them.
 
-use devices::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
+use host::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
 use windows_report::copy_to_vm::{self, RawValue};
 use windows_report::property::Property;
 use windows_report::{container_specification, store_path, text};

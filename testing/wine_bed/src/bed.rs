@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::contents::Contents;
 use crate::record::Record;
-use crate::{device, driver, host};
+use crate::{device, driver, windows_version};
 
 /// Makes the prefix look like the host of the inventory at `path`, and removes what an
 /// earlier inventory created and this one does not contain.
@@ -15,7 +15,7 @@ pub(crate) fn set(path: &Path) -> Result<()> {
     let mut record = Record::open()?;
     let wanted = Contents::of(&snapshot);
     remove_except(&mut record, &wanted)?;
-    host::set(&mut record, &snapshot.host).context("cannot set the host's version")?;
+    windows_version::set(&mut record, &snapshot.host).context("cannot set the host's version")?;
     // The host is recorded before anything is created, so that an interrupted run can be cleared.
     record.add(&wanted)?;
     for adapter in &snapshot.adapters {
@@ -37,7 +37,7 @@ pub(crate) fn set(path: &Path) -> Result<()> {
 pub(crate) fn clear() -> Result<()> {
     let mut record = Record::open()?;
     remove_except(&mut record, &Contents::default())?;
-    host::restore(&record)?;
+    windows_version::restore(&record)?;
     record.remove()
 }
 

@@ -1,6 +1,6 @@
 //! What a test bed consists of.
 
-use devices::HostSnapshot;
+use host::HostSnapshot;
 
 /// The names of everything that a bed created in the prefix.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]

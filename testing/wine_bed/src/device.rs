@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "calls setupapi.dll")]
 
 use anyhow::{Context as _, Result};
-use devices::{Luid, PnpDevice};
+use host::{Luid, PnpDevice};
 use windows::Win32::Devices::DeviceAndDriverInstallation::{
     HDEVINFO, SETUP_DI_DEVICE_CREATION_FLAGS, SP_DEVINFO_DATA, SetupDiCreateDeviceInfoList,
     SetupDiCreateDeviceInfoW, SetupDiDestroyDeviceInfoList, SetupDiOpenDeviceInfoW,

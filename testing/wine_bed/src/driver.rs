@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use devices::{Adapter, CopyToVmValue, DriverStore, StoreFiles};
+use host::{Adapter, CopyToVmValue, DriverStore, StoreFiles};
 use windows_registry::{Key, LOCAL_MACHINE};
 
 /// The registry key that contains the driver keys.

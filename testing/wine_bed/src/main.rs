@@ -30,9 +30,9 @@ mod faults;
 #[cfg(windows)]
 mod gpu_user;
 #[cfg(all(windows, target_pointer_width = "64"))]
-mod host;
-#[cfg(all(windows, target_pointer_width = "64"))]
 mod record;
+#[cfg(all(windows, target_pointer_width = "64"))]
+mod windows_version;
 
 #[cfg(windows)]
 fn main() -> std::process::ExitCode {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use devices::{AdapterSource, HostSnapshot};
+use host::{AdapterSource, HostSnapshot};
 use win32::HostSource;
 
 /// Ends a test that hangs.
@@ -136,7 +136,7 @@ impl Watched {
 
 /// The complete adapters: with device, driver key, folder and value.
 fn complete_adapters(snapshot: &HostSnapshot) -> Vec<Adapter> {
-    let slot = |adapter: &devices::Adapter| {
+    let slot = |adapter: &host::Adapter| {
         let pnp = adapter.pnp.as_ref()?;
         let values = &adapter.driver_store.as_ref()?.copy_to_vm;
         let digits = pnp.id.to_string();

@@ -5,8 +5,8 @@ use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
 use config::ConfigError;
-use devices::error_chain;
-use devices::printable::printable_lines;
+use host::error_chain;
+use host::printable::printable_lines;
 
 use crate::stderr;
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use config::inventory::InventoryError;
-use devices::SourceError;
+use host::SourceError;
 
 use crate::failure::Failure;
 

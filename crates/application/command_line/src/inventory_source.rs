@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 
-use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
+use host::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::file_poll::{FilePoll, INTERVAL};
 

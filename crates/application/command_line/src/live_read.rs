@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use devices::ReadStep;
+use host::ReadStep;
 use win32::threads::join_before_exit;
 
 use crate::host_error::{HostError, NoAnswer};
@@ -100,7 +100,7 @@ mod tests {
     ) -> (Result<T, String>, Vec<String>) {
         let mut notices = Vec::new();
         let result = read_within(limits, read, &mut |notice| notices.push(notice.to_owned()));
-        (result.map_err(|error| devices::error_chain(&error)), notices)
+        (result.map_err(|error| host::error_chain(&error)), notices)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 
 use anstream::AutoStream;
 use anyhow::Context as _;
-use devices::printable::is_unsafe;
+use host::printable::is_unsafe;
 use serde::Serialize;
 
 use crate::failure::Failure;

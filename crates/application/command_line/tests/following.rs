@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use command_line::InventorySource;
-use devices::{AdapterSource, Luid};
+use host::{AdapterSource, Luid};
 use tempfile::TempDir;
 
 /// Far more than a change takes; bounds a test whose watch is broken.

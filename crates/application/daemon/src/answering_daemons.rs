@@ -12,8 +12,9 @@ use device_plugin::UnixSockets;
 use device_plugin::status::{
     Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
-use devices::report::{Message, NodeReport};
-use devices::{DriverModel, PnpId, ResourceName};
+use devices::{DriverModel, ResourceName};
+use host::PnpId;
+use report::{Message, NodeReport};
 
 use crate::plugin_report::{PluginReport, PluginVersion};
 use crate::status::registration;

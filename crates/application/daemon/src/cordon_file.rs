@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use command_line::file_poll::INTERVAL;
 use device_plugin::unix_sockets::{is_folder_of_owner, provide_folder_for_owner};
-use devices::{Cordons, DeviceName};
+use host::{Cordons, DeviceName};
 use tokio::sync::watch;
 
 use crate::logging::Repeated;

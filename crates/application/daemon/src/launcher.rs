@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use command_line::error_chain;
-use devices::{Catalog, LAUNCHER_FILES, LauncherFiles};
+use devices::{Catalog, LAUNCHER_FILES};
+use host::LauncherFiles;
 use tokio::time::Instant;
 
 use crate::LauncherError;

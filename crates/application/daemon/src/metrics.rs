@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device_plugin::Readiness;
-use devices::{DeviceSet, Luid, ReplicaId, Telemetry};
+use devices::DeviceSet;
+use host::{Luid, ReplicaId, Telemetry};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;

@@ -15,10 +15,9 @@ use std::time::Duration;
 use command_line::HostError;
 use config::Config;
 use device_plugin::{AdvertisedDevice, DeviceList, Served};
-use devices::report::DeviceResources;
-use devices::{
-    AdapterWarning, Catalog, Cordons, DeviceSet, HostSnapshot, Moment, NvidiaFacts, ResourceDevices,
-};
+use devices::{Catalog, DeviceSet, Moment, ResourceDevices};
+use host::{AdapterWarning, Cordons, HostSnapshot, NvidiaFacts};
+use report::DeviceResources;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use devices::report::NodeReport;
 use devices::{DeviceSet, DriverModel};
+use report::NodeReport;
 use serde::{Deserialize, Serialize};
 
 /// The format of the document. It grows when a program with an earlier one would misunderstand the

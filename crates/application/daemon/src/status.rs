@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use device_plugin::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusReport};
-use devices::printable::printable;
-use devices::report::Message;
+use host::printable::printable;
+use report::Message;
 use serde::Serialize;
 
 use crate::answering_daemons::{Answers, best_of};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::Config;
-use devices::{Cordons, HostSnapshot};
+use host::{Cordons, HostSnapshot};
 use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;

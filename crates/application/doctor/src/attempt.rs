@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use command_line::error_chain;
 use config::{Config, ConfigError};
-use devices::HostSnapshot;
 use futures_util::FutureExt as _;
+use host::HostSnapshot;
 use strum::VariantArray as _;
 use tokio::sync::watch;
 
 use crate::finding::{Finding, Status, counts};
-use crate::report::Report;
+use crate::output::Report;
 use crate::request::{Request, Step};
 use crate::stop::{PANICKED, Stop};
 use crate::{collect, evaluate};

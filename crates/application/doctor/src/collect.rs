@@ -18,7 +18,7 @@ use command_line::HostError;
 use config::{Config, ConfigError};
 use daemon::answering_daemons::{Answers, NodeState};
 use daemon::{DaemonError, cordon_file, event_loop};
-use devices::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
+use host::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
 
 use crate::evaluate::NOT_IN_INVENTORY;
 use crate::finding::{Finding, Subject};
@@ -156,7 +156,7 @@ mod tests {
         }
         let running = healthy().plugin;
         assert_eq!(cordons(unknown, running.as_ref()), Cordons::default());
-        let known = Cordons::Known(devices::DeviceName::list("PCIROOT(0)"));
+        let known = Cordons::Known(host::DeviceName::list("PCIROOT(0)"));
         assert_eq!(cordons(known.clone(), running.as_ref()), known);
     }
 }

@@ -3,7 +3,6 @@
 mod causes;
 mod containerd_releases;
 mod hardware;
-mod host;
 mod license;
 mod plugin;
 mod resources;
@@ -11,8 +10,10 @@ mod runtime_files;
 mod software;
 #[cfg(test)]
 pub(crate) mod tests;
+mod windows;
 
-use devices::{Criteria, DeviceSet, HostSnapshot, discover};
+use devices::{Criteria, DeviceSet, discover};
+use host::HostSnapshot;
 
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject};
@@ -57,9 +58,9 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let host = &facts.snapshot.host;
     let node = &facts.snapshot.node;
     let mut checks = vec![
-        host::windows(host),
-        host::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
-        host::image(host, facts.image),
+        windows::windows(host),
+        windows::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
+        windows::image(host, facts.image),
         software::containerd(node.containerd.as_ref(), node.kubelet.as_ref()),
         software::kubelet(node.kubelet.as_ref()),
     ];

@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use devices::HostBuild;
+use host::HostBuild;
 
 /// The long-term releases whose kernels keep a stable interface, oldest first:
 /// Server 2022 and Server 2025.

@@ -11,8 +11,8 @@ mod collect;
 mod evaluate;
 mod finding;
 mod image;
+mod output;
 mod problem_codes;
-mod report;
 mod request;
 mod stop;
 
@@ -26,7 +26,7 @@ use daemon::{DaemonError, event_loop, signals};
 #[cfg(windows)]
 pub use crate::collect::node_software;
 pub use crate::evaluate::advice;
-use crate::report::Report;
+use crate::output::Report;
 pub use crate::request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 use crate::stop::PANICKED;
 

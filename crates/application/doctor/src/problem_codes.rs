@@ -1,7 +1,7 @@
 //! The `PnP` manager's problem codes (`CM_PROB_*` of cfg.h; Microsoft's "Device Manager
 //! error messages"), as far as they concern display and compute devices.
 
-use devices::{HostFacts, Hypervisor, Vendor};
+use host::{HostFacts, Hypervisor, Vendor};
 
 use crate::aging_facts::Row;
 

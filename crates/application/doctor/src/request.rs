@@ -9,7 +9,7 @@ use daemon::configuration;
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::image::ImageVersion;
-use crate::report::OutputFormat;
+use crate::output::OutputFormat;
 
 /// What follows the options of `doctor`.
 pub const DOCTOR_EXAMPLES: &str = concat!(

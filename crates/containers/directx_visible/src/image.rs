@@ -12,8 +12,8 @@ use std::fs;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use devices::printable::{is_unsafe, printable};
 use gpu_probe::failure::{Failure, USAGE, print};
+use host::printable::{is_unsafe, printable};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write as _};
 
-use devices::printable::printable_lines;
+use host::printable::printable_lines;
 
 /// The exit code of wrong usage.
 pub const USAGE: u8 = 2;

@@ -1,7 +1,7 @@
 //! What the test of one API found. The process that tests an API sends it to its parent as JSON,
 //! and reports contain it.
 
-use devices::License;
+use host::License;
 use serde::{Deserialize, Serialize};
 
 /// Why something failed, and how to fix it.

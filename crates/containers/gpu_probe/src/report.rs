@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use devices::printable::printable;
+use host::printable::printable;
 use serde::Serialize;
 
 use crate::advice;

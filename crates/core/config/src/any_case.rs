@@ -3,11 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use host::file_values::{duplicate_key, refused_key};
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
-
-use devices::file_values::{duplicate_key, refused_key};
 
 /// Reads a struct whose keys in the file may be written in any case. serde's derive compares keys
 /// exactly, so this wrapper passes them on as the struct spells them.

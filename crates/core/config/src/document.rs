@@ -3,12 +3,11 @@
 //! `serde-saphyr` parses (JSON is a subset of YAML 1.2), and the structs check keys and values. The
 //! errors get the file and the path of keys here.
 
+use host::file_values::duplicate_key;
+use host::printable::printable;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment, Track};
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
-
-use devices::file_values::duplicate_key;
-use devices::printable::printable;
 
 use crate::closest::closest;
 use crate::synonyms::synonym;

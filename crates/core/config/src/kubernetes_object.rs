@@ -1,9 +1,8 @@
 //! A Kubernetes object where a file is expected that one of its keys may contain.
 
+use host::printable::printable;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-
-use devices::printable::printable;
 
 use crate::values::Entries;
 use crate::{ReadError, document};

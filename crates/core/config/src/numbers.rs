@@ -1,6 +1,6 @@
 //! What to write for a number that a file spells with a word or a unit.
 
-use devices::Vendor;
+use host::Vendor;
 
 use crate::ReadError;
 

@@ -1,12 +1,12 @@
 //! The `resources` list of a configuration file, and rules that can never match.
 
+use devices::{
+    AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
+    ResourceName, ResourceRule, Visibility,
+};
+use host::{DeviceKind, Vendor};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
-
-use devices::{
-    AllocationPolicy, DescriptionPattern, DeviceKind, DeviceMatch, DriverModel, LocationPattern,
-    PciPattern, ResourceName, ResourceRule, Vendor, Visibility,
-};
 
 use crate::any_case::AnyCase;
 use crate::reference::KeyReference;
@@ -136,14 +136,13 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use devices::{Criteria, Device, discover};
+    use host::{
+        Adapter, Attribute, HardwareId, HostSnapshot, LocationPath, Luid, PnpDevice, PnpId,
+    };
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
-
-    use devices::{
-        Adapter, Attribute, Criteria, Device, HardwareId, HostSnapshot, LocationPath, Luid,
-        PnpDevice, PnpId, discover,
-    };
 
     use super::*;
 
@@ -208,7 +207,7 @@ mod tests {
                     driver_version: None,
                     dedicated_memory_mib: memory,
                     load: None,
-                    nvidia: devices::NvidiaFacts::default(),
+                    nvidia: host::NvidiaFacts::default(),
                     pnp: Some(PnpDevice {
                         id: PnpId::new("PCI"),
                         description: description.to_owned(),

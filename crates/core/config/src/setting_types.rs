@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use devices::{AdditionalMount, AdditionalMounts, Destination, DestinationError, DriverModel};
+use host::{StorePattern, Vendor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
-
-use devices::{
-    AdditionalMount, AdditionalMounts, Destination, DestinationError, DriverModel, StorePattern,
-    Vendor,
-};
 
 use crate::Place;
 use crate::any_case::AnyCase;

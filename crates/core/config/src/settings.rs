@@ -5,13 +5,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use devices::{
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DriverModel, ModelPolicy,
+    MultiDevice, ResourceName, RuntimeMounts, SharedRequests, Visibility,
+};
+use host::{DeviceName, FileName};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
-
-use devices::{
-    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DeviceName, DriverModel,
-    FileName, ModelPolicy, MultiDevice, ResourceName, RuntimeMounts, SharedRequests, Visibility,
-};
 
 use crate::any_case::AnyCase;
 use crate::reference::{Described, KeyReference};

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::VariantNames;
 
-pub(crate) use devices::file_values::Entries;
+pub(crate) use host::file_values::Entries;
 
 use crate::closest::closest;
 

@@ -10,7 +10,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use devices::{DriverModel, ParseError, RuntimeMounts};
+use devices::{DriverModel, RuntimeMounts};
+use host::ParseError;
 
 use crate::advice::RESOURCE_NAME_HINT;
 use crate::closest::closest;

@@ -3,22 +3,19 @@
 //! Assigns every device of a snapshot to exactly one resource, and returns a reason for every
 //! adapter without a resource.
 
-pub(crate) mod device_class;
-pub(crate) mod pattern;
-pub(crate) mod policy;
-pub(crate) mod resource_name;
+mod policy_check;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::select::not_advertised::{
-    Rejection, check_basic_adapter, check_policy, devices_by_location, supported,
-};
+use host::{Cordon, CordonSource, Cordons, HostFacts, HostSnapshot, LauncherFiles};
+
+use crate::offer::policy_check::{check_policy, devices_by_location};
+use crate::select::not_advertised::{Rejection, check_basic_adapter, supported};
 use crate::select::selection::select;
 use crate::{
-    Cordon, CordonSource, Cordons, Device, DeviceMatch, DriverModel, Filter, Health, HostFacts,
-    HostSnapshot, LauncherFiles, ModelPolicy, NotAdvertised, NotAdvertisedReason, Policy,
-    ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
+    Device, DeviceMatch, DriverModel, Filter, Health, ModelPolicy, NotAdvertised,
+    NotAdvertisedReason, Policy, ResourceName, ResourceRule, Sharing, UnhealthyReason, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.

@@ -13,15 +13,17 @@ pub(crate) mod source_patterns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use host::printable::printable;
+use host::{HostBuild, HostFacts, LocationPath, PnpId};
+
 use crate::plan::container_contents::{ContainerContents, PlanWarning};
 use crate::plan::launcher::LauncherProblem;
 use crate::plan::mounts::{MountPlan, resolve};
 use crate::plan::source_patterns::Disk;
 use crate::set::device_set::{ListedDevice, ReplicaError, ResourceDevices};
-use crate::text::printable::printable;
 use crate::{
-    Device, DeviceClass, DriverModel, HostBuild, HostFacts, LocationPath, ModelPolicy, MultiDevice,
-    PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
+    Device, DeviceClass, DriverModel, ModelPolicy, MultiDevice, ResourceName, ResourceSpec,
+    SharedRequests, Visibility,
 };
 
 /// The first build that can assign one device to a container by location path: version 1903, whose

@@ -1,9 +1,6 @@
 //! Selection: which adapters are devices, with their health and their runtime files.
 
-pub(crate) mod destination;
 pub(crate) mod device;
-pub(crate) mod kind;
-pub(crate) mod model;
 pub(crate) mod not_advertised;
 pub(crate) mod runtime_files;
 pub(crate) mod selection;

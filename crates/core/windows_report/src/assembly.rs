@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use devices::{
+use host::{
     Adapter, AdapterWarning, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
     HostFacts, HostSnapshot, Luid, PnpDevice, ReadStep, SourceError, StoreFiles, WarningEffect,
 };

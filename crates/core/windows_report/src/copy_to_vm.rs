@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use devices::{CopyToVmKey, CopyToVmValue};
+use host::{CopyToVmKey, CopyToVmValue};
 
 use crate::text;
 

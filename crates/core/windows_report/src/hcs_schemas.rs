@@ -1,6 +1,6 @@
 //! The schema versions that the Host Compute Service supports, in its JSON response.
 
-use devices::HcsSchema;
+use host::HcsSchema;
 
 /// Parses `{"Properties":[{"SupportedSchemaVersions":[{"Major":2,"Minor":5}]}]}`.
 /// `None` for any other text.

@@ -5,9 +5,7 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{
-    Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts, PnpId,
-};
+use host::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts, PnpId};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;

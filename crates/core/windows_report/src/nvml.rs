@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use devices::{ComputeCapability, License, NvidiaFacts, PnpId};
+use host::{ComputeCapability, License, NvidiaFacts, PnpId};
 use serde::{Deserialize, Serialize};
 
 /// A PCI address without the function number.

@@ -3,7 +3,7 @@
 //! The structures are those of nvml.h. They carry no version, so each belongs to the function of
 //! its version.
 
-use devices::{License, UtcTime};
+use host::{License, UtcTime};
 
 /// `nvmlReturn_t`.
 pub type Return = i32;
@@ -130,7 +130,7 @@ impl Expiry {
 mod tests {
     use std::mem::offset_of;
 
-    use devices::LicenseState;
+    use host::LicenseState;
 
     use super::*;
 

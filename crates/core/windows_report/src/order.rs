@@ -3,7 +3,7 @@
 //! `DXCore` has no list of all adapters: each list contains the adapters with one attribute,
 //! in the order of the host. This module merges the lists into one order.
 
-use devices::{Attribute, Attributes, Luid};
+use host::{Attribute, Attributes, Luid};
 
 /// Every adapter of `lists` once, with the attributes of the lists that contain it.
 #[must_use]

@@ -70,19 +70,19 @@ impl Property {
     }
 
     /// The LUID. Its 64 bits are unsigned in the header and signed in `DXCore`.
-    pub fn luid(&self) -> Result<devices::Luid, PropertyError> {
+    pub fn luid(&self) -> Result<host::Luid, PropertyError> {
         match (self.kind, <[u8; 8]>::try_from(self.data.as_slice())) {
-            (UINT64 | INT64, Ok(bytes)) => Ok(devices::Luid(i64::from_le_bytes(bytes))),
+            (UINT64 | INT64, Ok(bytes)) => Ok(host::Luid(i64::from_le_bytes(bytes))),
             _ => Err(self.mismatch("a LUID")),
         }
     }
 
     /// The date in a `FILETIME`: 100 ns units since 1601-01-01, UTC.
-    pub fn date(&self) -> Result<devices::DriverDate, PropertyError> {
+    pub fn date(&self) -> Result<host::DriverDate, PropertyError> {
         let bytes = <[u8; 8]>::try_from(self.data.as_slice());
         let bytes = bytes.ok().filter(|_| self.kind == FILETIME);
         let units = bytes.map(u64::from_le_bytes).ok_or_else(|| self.mismatch("a date"))?;
-        Ok(devices::DriverDate::from_filetime(units))
+        Ok(host::DriverDate::from_filetime(units))
     }
 
     fn mismatch(&self, expected: &'static str) -> PropertyError {
@@ -115,8 +115,8 @@ mod tests {
     fn numbers_are_little_endian_and_keep_their_sign() {
         assert_eq!(property(UINT32, &[1, 2, 0, 0]).number().unwrap(), 0x201);
         let minus_two = (-2_i64).to_le_bytes();
-        assert_eq!(property(UINT64, &minus_two).luid().unwrap(), devices::Luid(-2));
-        assert_eq!(property(INT64, &minus_two).luid().unwrap(), devices::Luid(-2));
+        assert_eq!(property(UINT64, &minus_two).luid().unwrap(), host::Luid(-2));
+        assert_eq!(property(INT64, &minus_two).luid().unwrap(), host::Luid(-2));
     }
 
     #[test]

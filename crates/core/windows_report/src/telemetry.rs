@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use devices::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
+use host::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 
 use crate::text;
 

@@ -1,7 +1,8 @@
 //! A discovered device, as C code reads it. All text is created at once, so that every
 //! pointer stays valid until the next discovery of the instance.
 
-use devices::{Device, DriverKey, RuntimeFile};
+use devices::{Device, RuntimeFile};
+use host::DriverKey;
 
 use crate::wide::WideText;
 

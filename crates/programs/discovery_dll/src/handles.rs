@@ -79,9 +79,11 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
     use std::sync::atomic::{AtomicI64, Ordering};
+
+    use host::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
+
+    use super::*;
 
     /// A source with one adapter, whose LUID each test sets. It does not support
     /// notifications, and it panics if the LUID is negative.
@@ -91,19 +93,19 @@ mod tests {
         fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
             let luid = self.0.load(Ordering::Relaxed);
             assert!(luid >= 0, "negative LUID");
-            let adapter = devices::Adapter {
-                luid: devices::Luid(luid),
-                attributes: devices::Attributes::default(),
+            let adapter = host::Adapter {
+                luid: host::Luid(luid),
+                attributes: host::Attributes::default(),
                 hardware: false,
                 integrated: false,
                 detachable: false,
                 indirect_display: false,
-                hardware_id: devices::HardwareId::default(),
+                hardware_id: host::HardwareId::default(),
                 driver_description: String::new(),
                 driver_version: None,
                 dedicated_memory_mib: None,
                 load: None,
-                nvidia: devices::NvidiaFacts::default(),
+                nvidia: host::NvidiaFacts::default(),
                 pnp: None,
                 driver_store: None,
             };

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use devices::{AdapterSource, Criteria, Filter, SourceError, discover, error_chain};
+use devices::{Criteria, Filter, discover};
+use host::{AdapterSource, SourceError, error_chain};
 
 use crate::device::{DeviceRecord, FileRecord};
 use crate::logging;

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use devices::printable::printable_display;
-use devices::{HostSnapshot, Selection};
+use devices::Selection;
+use host::HostSnapshot;
+use host::printable::printable_display;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 

@@ -1,6 +1,6 @@
 //! The source of the adapters: this Windows host or, on other systems, an inventory.
 
-use devices::{AdapterSource, SourceError};
+use host::{AdapterSource, SourceError};
 
 /// Opens an adapter source.
 pub(crate) type Open = fn() -> Result<Box<dyn AdapterSource>, SourceError>;

@@ -11,8 +11,8 @@ use cluster::{
 };
 use command_line::{Failure, error_chain};
 use daemon::event_loop;
-use devices::report::ConditionKind;
 use futures_util::stream::{StreamExt as _, iter};
+use report::ConditionKind;
 use strum::VariantArray as _;
 use tokio::time::sleep;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::cordon_file;
-use devices::DeviceName;
+use host::DeviceName;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;

@@ -2,11 +2,12 @@
 
 use cluster::Node;
 use daemon::answering_daemons::NodeListing;
-use devices::report::{
+use devices::ResourceName;
+use host::{CORDON_ANNOTATION, DeviceName};
+use report::{
     Condition, ConditionKind, ConditionStatus, Labels, Message, Progress, devices_healthy,
     devices_ready,
 };
-use devices::{CORDON_ANNOTATION, DeviceName, ResourceName};
 use strum::VariantArray as _;
 use tokio::time::Instant;
 
@@ -48,7 +49,7 @@ impl Desired {
             })),
         };
         Desired {
-            labels: listing.map(|listing| devices::report::labels(&listing.node, gfd_labels)),
+            labels: listing.map(|listing| report::labels(&listing.node, gfd_labels)),
             conditions,
             waits_for,
         }

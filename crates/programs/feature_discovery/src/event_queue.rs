@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use cluster::Event;
-use devices::report::DeviceEvent;
+use report::DeviceEvent;
 use tokio::time::Instant;
 
 /// How many Events a node may report in a minute.

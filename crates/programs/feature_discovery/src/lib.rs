@@ -133,7 +133,7 @@ fn print(line: &CommandLine, directory: &Path) -> Result<(), Failure> {
         }
         other => return Err(not_reported(&other, directory)),
     };
-    let labels = devices::report::labels(&listing.node, line.gfd_labels);
+    let labels = report::labels(&listing.node, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
         OutputFormat::Text => command_line::print(&lines.collect::<String>()),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use devices::LicenseState::{Licensed, NotRequired, Unlicensed};
-use devices::PnpId;
-use devices::report::{NodeReport, ReportedDevice};
+use host::LicenseState::{Licensed, NotRequired, Unlicensed};
+use host::PnpId;
+use report::{NodeReport, ReportedDevice};
 use tokio::time::Instant;
 
 use crate::event_queue::EventQueue;
@@ -92,7 +92,7 @@ fn report(device: &ReportedDevice, what: &str, events: &mut EventQueue) {
 
 #[cfg(test)]
 mod tests {
-    use devices::LicenseState;
+    use host::LicenseState;
 
     use super::*;
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use daemon::answering_daemons::{
     NodeListing, NodeState, ServedResource, SilenceReason, SilentDaemon,
 };
-use devices::report::{Message, NodeReport, ReportedResource};
-use devices::{ComputeCapability, PnpId, ResourceName};
+use devices::ResourceName;
+use host::{ComputeCapability, PnpId};
+use report::{Message, NodeReport, ReportedResource};
 use tokio::time::Instant;
 
 /// How long the devices of a daemon that has ended are kept while another one reports. The kubelet

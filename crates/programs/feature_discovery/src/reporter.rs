@@ -14,9 +14,9 @@ use cluster::{
     Client, ClusterError, Event, FailureKind, Node, NodeCondition, NodeWatch, WatchEvent, has_taint,
 };
 use daemon::answering_daemons::NodeState;
-use devices::report::{Condition, DeviceEvent, DeviceResources, device_events};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use report::{Condition, DeviceEvent, DeviceResources, device_events};
 use strum::VariantArray as _;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use devices::report::Message;
+use report::Message;
 use tokio::time::Instant;
 
 use crate::event_queue::EventQueue;

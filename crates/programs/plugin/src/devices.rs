@@ -11,11 +11,9 @@ use command_line::options::{DriverModels, Input};
 use command_line::{Failure, OutputFormat};
 use config::Flags;
 use daemon::configuration;
-use devices::printable::{printable, printable_display};
-use devices::{
-    Catalog, Criteria, Device, DriverKey, Filter, HostSnapshot, Luid, PnpDevice, Selection,
-    discover, error_chain,
-};
+use devices::{Catalog, Criteria, Device, Filter, Selection, discover};
+use host::printable::{printable, printable_display};
+use host::{DriverKey, HostSnapshot, Luid, PnpDevice, error_chain};
 
 use crate::devices::json::Document;
 

@@ -4,11 +4,11 @@
 
 mod explain;
 mod gpus;
-mod host;
 mod json;
 mod node;
 mod pod_argument;
-mod report;
+mod result;
+mod simulated_host;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,20 +25,21 @@ use daemon::event_loop;
 use daemon::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
-use devices::report::{Message, NodeReport, Progress, devices_healthy, devices_ready};
 use devices::{
-    Catalog, Device, DeviceSet, Health, HostSnapshot, ListedDevice, NotAdvertised,
-    NotAdvertisedReason, PnpDevice, ResourceName,
+    Catalog, Device, DeviceSet, Health, ListedDevice, NotAdvertised, NotAdvertisedReason,
+    ResourceName,
 };
+use host::{HostSnapshot, PnpDevice};
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
 };
+use report::{Message, NodeReport, Progress, devices_healthy, devices_ready};
 use tracing::subscriber::{self, NoSubscriber};
 
-use crate::simulate::host::{SimulatedHost, Source, WindowsServer};
 use crate::simulate::json::Document;
 use crate::simulate::pod_argument::{PodArgument, Request};
-use crate::simulate::report::{Report, SimulatedPod};
+use crate::simulate::result::{Report, SimulatedPod};
+use crate::simulate::simulated_host::{SimulatedHost, Source, WindowsServer};
 
 #[derive(Args, Debug)]
 #[command(
@@ -159,7 +160,7 @@ pub(crate) fn run(arguments: &SimulateArguments, logs: &LogArguments) -> Result<
     let mut report = Report {
         notes: [host.notes.clone(), left_out, own_notes].concat(),
         hints: hints(&host.source, &devices.set(), &host.snapshot),
-        labels: devices::report::labels(&node, arguments.gfd_labels),
+        labels: report::labels(&node, arguments.gfd_labels),
         conditions,
         host,
         resources,

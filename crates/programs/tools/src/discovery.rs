@@ -3,7 +3,7 @@
 //! The text is exactly that of the original program, except for the version, because
 //! scripts read it. The C++ and Go clients of the discovery library print the same text.
 
-mod report;
+mod text;
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use clap::{Command, CommandFactory as _, Parser};
 use command_line::{Failure, with_boolean_values, with_completions, with_double_dashes};
 use devices::{Criteria, Filter, discover};
 
-use crate::host::Host;
+use crate::host_argument::Host;
 use crate::stderr;
 
 const EXAMPLES: &str = "\
@@ -72,6 +72,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if arguments.verbose {
         selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
-    command_line::print(&report::text(&selection.devices))?;
+    command_line::print(&text::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _, Parser};
 use command_line::{Failure, OutputFormat};
-use devices::HostFacts;
+use host::HostFacts;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -67,7 +67,7 @@ fn live() -> Result<HostFacts, Failure> {
 #[cfg(not(windows))]
 fn live() -> Result<HostFacts, Failure> {
     let error = anyhow::anyhow!("the Host Compute Service is available only on Windows");
-    Err(Failure::runtime(error).hint(crate::host::USE_INVENTORY))
+    Err(Failure::runtime(error).hint(crate::host_argument::USE_INVENTORY))
 }
 
 fn text(facts: &HostFacts) -> String {

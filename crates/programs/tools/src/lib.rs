@@ -5,7 +5,7 @@
 
 pub mod discovery;
 pub mod hcs;
-mod host;
+mod host_argument;
 pub mod mounts;
 mod stderr;
 

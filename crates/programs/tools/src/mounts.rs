@@ -13,9 +13,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Command, CommandFactory as _, Parser};
 use command_line::frontends::{Container, Frontend, cri_config};
 use command_line::{Failure, OutputFormat, with_boolean_values, with_completions};
-use devices::{Criteria, HostSnapshot, MountOutcome, RuntimeMounts, discover};
+use devices::{Criteria, MountOutcome, RuntimeMounts, discover};
+use host::HostSnapshot;
 
-use crate::host::Host;
+use crate::host_argument::Host;
 use crate::mounts::assignment::{Assignment, assign};
 use crate::mounts::selector::DeviceSelector;
 use crate::stderr;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 
-use devices::printable::printable_line;
+use host::printable::printable_line;
 
 /// Prints a warning.
 pub(crate) fn warn(text: impl fmt::Display) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts};
+use host::{Adapter, Attributes, DriverVersion, HardwareId, Luid, NvidiaFacts};
 use windows::Win32::Graphics::DXCore as dxcore;
 use windows_report::kernel_report::{self, DeviceKey, device_keys, listed_attributes};
 use windows_report::order;

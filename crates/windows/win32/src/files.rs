@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Every file below `folder`, as a relative path with backslashes, which is the format of
-/// [`devices::StoreFiles::Listed`]. Links are not followed.
+/// [`host::StoreFiles::Listed`]. Links are not followed.
 ///
 /// # Errors
 /// The folder or a subfolder cannot be read.

@@ -3,7 +3,7 @@
 //! The service exists only on Windows, and it can hang, so `schemas` waits for a limited time.
 
 #[cfg(windows)]
-use devices::HcsSchema;
+use host::HcsSchema;
 
 pub use crate::hcs_error::HcsError;
 

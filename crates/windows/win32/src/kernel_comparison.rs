@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{AdapterWarning, Luid};
+use host::{AdapterWarning, Luid};
 use windows_report::assembly;
 
 use crate::live::{candidate, candidates};

@@ -2,7 +2,7 @@
 //!
 //! `HostSource` reads adapters from `DXCore` (on Windows Server 2019 from the graphics kernel,
 //! D3DKMT), their devices from the `PnP` manager, driver folders from the graphics kernel and
-//! runtime files from the registry, and returns [`devices::HostSnapshot`]s. The public API contains
+//! runtime files from the registry, and returns [`host::HostSnapshot`]s. The public API contains
 //! no type of the `windows` crate. All `unsafe` code of device discovery is in the `sys` module,
 //! and `windows_report` interprets what Windows returns.
 //!

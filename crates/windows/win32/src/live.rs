@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use devices::{
+use host::{
     Adapter, Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice,
     PnpId, ReadStep,
 };

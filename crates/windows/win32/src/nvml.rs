@@ -17,7 +17,7 @@ use std::io;
 use std::io::Write;
 
 #[cfg(windows)]
-use devices::{Adapter, NvidiaFacts, PnpId, Vendor, check_store_folder};
+use host::{Adapter, NvidiaFacts, PnpId, Vendor, check_store_folder};
 #[cfg(windows)]
 use windows::Win32::Devices::Properties::{DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber};
 #[cfg(windows)]

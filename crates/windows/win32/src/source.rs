@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use devices::{
+use host::{
     AdapterSource, ChangeCallback, HostFacts, HostSnapshot, LauncherFiles, Platform, ReadStep,
     SourceError, StepCallback, Wow64,
 };

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{Luid, Telemetry};
+use host::{Luid, Telemetry};
 use windows_report::telemetry::telemetry;
 
 use crate::error::failed;

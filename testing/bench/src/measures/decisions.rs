@@ -3,13 +3,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::sample::milliseconds;
 use anyhow::{Context, Result};
-use devices::{
-    Catalog, DeviceSet, HostSnapshot, LocationPath, Luid, Moment, PnpId, preferred_allocation,
-};
+use devices::{Catalog, DeviceSet, Moment, preferred_allocation};
+use host::{HostSnapshot, LocationPath, Luid, PnpId};
 
 use crate::group::{AppliesTo, Effort, Group, Row};
+use crate::sample::milliseconds;
 
 /// A node with GPUs and their driver's files.
 const NODE: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");

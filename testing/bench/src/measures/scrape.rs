@@ -8,17 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, REPLICAS, RESOURCE};
-use crate::process::Program;
-use crate::sample::milliseconds;
 use anyhow::{Context, Result, ensure};
 use daemon::metrics::{Holder, PluginMetrics, Scrape, render};
-use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
+use devices::{DeviceSet, Moment};
+use host::{EngineKind, EngineTelemetry, Luid, MemoryUse, Telemetry};
 use tokio::time::sleep;
 
 use super::decisions;
 use crate::group::{AppliesTo, Effort, Group, Row};
+use crate::minimal_kubelet::MinimalKubelet;
+use crate::node::{Node, REPLICAS, RESOURCE};
+use crate::process::Program;
+use crate::sample::milliseconds;
 
 /// Longer than the daemon answers with the text of the scrape before.
 const PAUSE: Duration = Duration::from_millis(600);

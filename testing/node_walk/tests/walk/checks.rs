@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use daemon::metrics::{Scrape, render};
-use devices::report::{
+use devices::{Catalog, DeviceSet, DriverModel, Moment};
+use report::{
     ConditionStatus, NodeReport, Progress, ReportedDevice, devices_healthy, devices_ready, labels,
 };
-use devices::{Catalog, DeviceSet, DriverModel, Moment};
 use serde_json::{Value, json};
 
 use crate::node::{Node, TAINT, configuration};

@@ -12,10 +12,9 @@ use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
 use device_plugin::status::{StatusError, query_all};
 use device_plugin::{DevicePlugin, Transport};
-use devices::{
-    Adapter, Attribute, Attributes, CORDON_ANNOTATION, Catalog, DriverModel, HostSnapshot,
-};
+use devices::{Catalog, DriverModel};
 use feature_discovery::Settings;
+use host::{Adapter, Attribute, Attributes, CORDON_ANNOTATION, HostSnapshot};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use serde_json::{Value, json};
 use tempfile::TempDir;

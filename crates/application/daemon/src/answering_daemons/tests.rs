@@ -1,7 +1,8 @@
 use std::num::NonZeroU32;
 
-use devices::report::{ReportedDevice, ReportedHost, ReportedResource};
-use devices::{DeviceSet, HostBuild};
+use devices::DeviceSet;
+use host::HostBuild;
+use report::{ReportedDevice, ReportedHost, ReportedResource};
 
 use super::*;
 

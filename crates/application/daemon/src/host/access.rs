@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use command_line::HostError;
 #[cfg(any(windows, test))]
-use devices::StoreFiles;
-use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
+use host::StoreFiles;
+use host::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::host::adapter_reader::{HostKind, OpenSource};
 use crate::host::kernel_comparison::CompareWithKernel;
@@ -63,7 +63,7 @@ impl HostAccess {
 }
 
 #[cfg(windows)]
-fn compare_with_kernel(listed: &[devices::Luid]) -> Vec<devices::AdapterWarning> {
+fn compare_with_kernel(listed: &[host::Luid]) -> Vec<host::AdapterWarning> {
     win32::adapters_only_in_kernel(listed).unwrap_or_else(|error| {
         tracing::debug!(%error, "cannot compare with the adapters of the graphics kernel");
         Vec::new()

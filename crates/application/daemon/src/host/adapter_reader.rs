@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use command_line::{HostError, error_chain};
-use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
+use host::{AdapterSource, HostSnapshot, ReadStep, SourceError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 

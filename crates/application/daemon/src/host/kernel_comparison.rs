@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{AdapterWarning, HostSnapshot, Luid};
+use host::{AdapterWarning, HostSnapshot, Luid};
 use tokio::time::{Instant, sleep_until};
 
 use crate::host::background_query::BackgroundQuery;
@@ -83,7 +83,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, channel};
 
-    use devices::{Adapter, WarningEffect};
+    use host::{Adapter, WarningEffect};
 
     use super::*;
     use crate::node_devices::tests::two_gpus;

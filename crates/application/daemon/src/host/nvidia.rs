@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{Adapter, LicenseState, NvidiaFacts, PnpId, Vendor};
+use host::{Adapter, LicenseState, NvidiaFacts, PnpId, Vendor};
 use tokio::time::{Instant, sleep_until};
 use win32::nvml::NvmlError;
 
@@ -196,7 +196,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use devices::License;
+    use host::License;
     use tokio::time::timeout;
 
     use super::*;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{EngineKind, EngineTelemetry, Luid, MemoryUse, Telemetry};
+use host::{EngineKind, EngineTelemetry, Luid, MemoryUse, Telemetry};
 use tokio::time::Instant;
 
 use crate::host::background_query::BackgroundQuery;

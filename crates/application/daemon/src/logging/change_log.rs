@@ -2,11 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use devices::report::MovedDevice;
-use devices::{
-    AdapterWarning, Device, DeviceSet, Health, LicenseState, ListedDevice, PnpDevice, PnpId,
-    ResourceDevices, WarningEffect,
-};
+use devices::{Device, DeviceSet, Health, ListedDevice, ResourceDevices};
+use host::{AdapterWarning, LicenseState, PnpDevice, PnpId, WarningEffect};
+use report::MovedDevice;
 
 /// Logs the differences between the set `before` and the set `after`.
 pub(crate) fn log_changes(before: &DeviceSet, after: &DeviceSet) {
@@ -208,7 +206,7 @@ fn log_rejected_files(entry: &ListedDevice) {
 
 #[cfg(test)]
 mod tests {
-    use devices::Luid;
+    use host::Luid;
 
     use super::*;
     use crate::logging::test_log::Log;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use command_line::verdict::{BAD, GOOD, UNKNOWN, WARNING};
-use devices::printable::printable_display;
+use host::printable::printable_display;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use devices::{EngineTelemetry, Health, LicenseState, ListedDevice, MemoryUse, PnpId, Telemetry};
+use devices::{Health, ListedDevice};
+use host::{EngineTelemetry, LicenseState, MemoryUse, PnpId, Telemetry};
 use prometheus_client::encoding::DescriptorEncoder;
 use win32::container_processes::ContainerProcess;
 

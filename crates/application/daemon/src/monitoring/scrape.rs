@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use device_plugin::Readiness;
 use device_plugin::pod_resources::{Attribution, PodAttribution};
-use devices::{DeviceSet, PnpId, ReplicaId};
+use devices::DeviceSet;
+use host::{PnpId, ReplicaId};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;

@@ -14,12 +14,12 @@ use device_plugin::{
     Status, async_trait,
 };
 use devices::{
-    DeviceSet, Disk, DriverModel, HostFacts, MountOrigin, MountOutcome, NOT_APPLIED_HINT,
-    NoMountsReason, Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin,
-    ResourceSpec,
+    DeviceSet, Disk, DriverModel, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
+    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
+use host::HostFacts;
 use tokio::sync::watch;
 
 use crate::metrics::RefusalReason;

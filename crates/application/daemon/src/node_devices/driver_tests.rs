@@ -1,7 +1,7 @@
 //! A driver that is replaced while devices are allocated.
 
 use device_plugin::PreferredRequest;
-use devices::Luid;
+use host::Luid;
 
 use super::tests::{one_gpu, read, two_gpus, with_reads_from_test};
 use super::*;

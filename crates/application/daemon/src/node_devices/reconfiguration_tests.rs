@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use device_plugin::{DevicePlugin, PreferredRequest, Resource};
-use devices::{Adapter, DriverModel, Luid, PnpId};
+use devices::DriverModel;
 use futures_util::FutureExt as _;
+use host::{Adapter, Luid, PnpId};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
 use tokio::sync::mpsc;
 
@@ -288,7 +289,7 @@ fn many_gpus() -> HostSnapshot {
             let mut gpu = Adapter { luid: Luid(n), ..gpu.clone() };
             let pnp = gpu.pnp.as_mut().unwrap();
             pnp.id = PnpId::new(format!(r"{}\{n}", pnp.id));
-            pnp.location_paths = vec![devices::LocationPath::new(format!("PCIROOT({n})"))];
+            pnp.location_paths = vec![host::LocationPath::new(format!("PCIROOT({n})"))];
             gpu
         })
         .collect();

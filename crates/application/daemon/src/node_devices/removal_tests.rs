@@ -1,9 +1,9 @@
 //! Devices that disappear.
 
 use device_plugin::DevicePlugin;
-use devices::report::labels;
-use devices::{Adapter, LocationPath, Luid, PnpId};
+use host::{Adapter, LocationPath, Luid, PnpId};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
+use report::labels;
 
 use super::reconfiguration_tests::catalog_of;
 use super::tests::{one_gpu, read, two_gpus, with_reads_from_test};

@@ -1,6 +1,6 @@
 //! What the devices of a node depend on: the host, the node's annotation and the configuration.
 
-use devices::Cordons;
+use host::Cordons;
 use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use command_line::Failure;
 use device_plugin::{DevicePlugin, Readiness};
-use devices::{AdapterSource, ChangeCallback, License, LicenseState, Luid, SourceError};
+use host::{AdapterSource, ChangeCallback, License, LicenseState, Luid, SourceError};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions};
 use tokio::sync::mpsc;
 
@@ -250,7 +250,7 @@ async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
 async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     let mut snapshot = two_gpus();
     let long = "x".repeat(5 * 1024 * 1024);
-    snapshot.adapters[0].pnp.as_mut().unwrap().id = devices::PnpId::new(long);
+    snapshot.adapters[0].pnp.as_mut().unwrap().id = host::PnpId::new(long);
     let source = FakeSource::with(Ok(snapshot));
     let release = source.hang();
     let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
@@ -357,7 +357,7 @@ async fn a_device_that_returns_within_its_grace_time_is_kept() {
     assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
     tokio::time::sleep(Duration::from_secs(599)).await;
     let mut back = two_gpus();
-    back.adapters[1].luid = devices::Luid(1);
+    back.adapters[1].luid = host::Luid(1);
     assert!(send.send(Ok(read(Cause::Change, back))).is_ok());
     assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
     tokio::time::sleep(Duration::from_hours(1)).await;
@@ -378,7 +378,7 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
 }
 
 /// What NVML reports of each of `adapters`.
-fn nvml(adapters: &[devices::Adapter], license: License) -> crate::host::NvidiaGpus {
+fn nvml(adapters: &[host::Adapter], license: License) -> crate::host::NvidiaGpus {
     let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
     let facts = NvidiaFacts {
         uuid: Some("GPU-1".to_owned()),
@@ -448,7 +448,7 @@ async fn a_license_is_reported_and_its_loss_logged_and_no_list_changes() {
     let list = list(&devices);
     let adapters = one_gpu().adapters;
     assert_eq!(reported_license(&mut devices), None);
-    let until = |hour| License::until(devices::UtcTime::from_calendar([2026, 12, 1, hour, 0, 0]));
+    let until = |hour| License::until(host::UtcTime::from_calendar([2026, 12, 1, hour, 0, 0]));
     for (license, lost) in [
         (License::MISSING, 0),
         (until(10), 0),
@@ -512,7 +512,7 @@ async fn a_device_is_out_of_service_while_the_cordon_file_names_it_also_after_a_
     assert_eq!(reasons(&devices.set()), ["healthy", "healthy"]);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
-    cordon_file::write(&file, &devices::DeviceName::list("pciroot(0)#pci(1b00)")).unwrap();
+    cordon_file::write(&file, &host::DeviceName::list("pciroot(0)#pci(1b00)")).unwrap();
     assert_eq!(healths(&mut list).await, ["Unhealthy", "Healthy"]);
     let noted = served.wait_for(|served| notices(served).concat().ends_with(CORDONED));
     tokio::time::timeout(LIMIT, noted).await.unwrap().unwrap();

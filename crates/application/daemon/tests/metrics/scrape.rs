@@ -9,10 +9,8 @@ use daemon::configuration::ReloadStatus;
 use daemon::metrics::{Holder, METRICS, Metric, PluginMetrics, RefusalReason, Scrape, render};
 use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
-use devices::{
-    Catalog, DeviceSet, EngineKind, EngineTelemetry, License, Luid, MemoryUse, Moment, ReplicaId,
-    Telemetry, UtcTime,
-};
+use devices::{Catalog, DeviceSet, Moment};
+use host::{EngineKind, EngineTelemetry, License, Luid, MemoryUse, ReplicaId, Telemetry, UtcTime};
 use win32::container_processes::{ContainerName, ContainerProcess};
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";

@@ -16,9 +16,10 @@ use anyhow::{Context as _, anyhow};
 use config::{Config, ConfigError};
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Policy, ReplicaId, ResourceDevices,
-    ResourceOrigin, ResourceRule, Visibility,
+    Catalog, DeviceSet, Moment, Plan, PlanError, Policy, ResourceDevices, ResourceOrigin,
+    ResourceRule, Visibility,
 };
+use host::{HostFacts, ReplicaId};
 
 use self::ctr::Ctr;
 use self::program::{Kind, Program};

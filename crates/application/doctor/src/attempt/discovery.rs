@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+use command_line::{OnStep, read_live};
+use devices::{Criteria, discover};
+use host::{Adapter, AdapterSource, HostSnapshot, Luid};
+
 use crate::finding::{Finding, Status, millis};
 use crate::request::Step;
 use crate::stop::Stop;
-use anyhow::Context as _;
-use command_line::{OnStep, read_live};
-use devices::{Adapter, AdapterSource, Criteria, HostSnapshot, Luid, discover};
 
 const READS: usize = 5;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use devices::{NvidiaGpu, Nvml};
+use host::{NvidiaGpu, Nvml};
 
 use super::programs::stdout_of;
 

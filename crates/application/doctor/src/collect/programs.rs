@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use daemon::event_loop;
-use devices::{Program, ProgramVersion};
+use host::{Program, ProgramVersion};
 use tokio::process::Command;
 use tokio::time::timeout;
+use win32::ServiceCommand;
 
 use crate::stop::Stop;
-use win32::ServiceCommand;
 
 /// How long a program may take to print its version or configuration.
 const RUN_LIMIT: Duration = Duration::from_secs(10);

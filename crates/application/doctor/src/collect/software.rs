@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use command_line::error_chain;
-use devices::{
+use host::{
     Adapter, Containerd, HcsFailure, HcsFailureKind, HostFacts, NodeSoftware, Program, Vendor,
     check_store_folder,
 };

@@ -1,8 +1,9 @@
 //! Causes that one finding knows and the hints of others name.
 
-use devices::{
-    Adapter, AdapterWarning, Device, DriverVersion, HostFacts, HostSnapshot, Hypervisor, NvidiaGpu,
-    Nvml, WarningEffect,
+use devices::Device;
+use host::{
+    Adapter, AdapterWarning, DriverVersion, HostFacts, HostSnapshot, Hypervisor, NvidiaGpu, Nvml,
+    WarningEffect,
 };
 
 use super::hardware::is_no_gpu;

@@ -1,7 +1,7 @@
 //! Which releases of containerd fit a node, from containerd's own list: `RELEASES.md` of 2.4.2.
 //! `docs/installation.md` has the same table.
 
-use devices::ProgramVersion;
+use host::ProgramVersion;
 
 /// Nothing compares dates: a release is supported as long as this table says so.
 #[rustfmt::skip] // One release a line.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::iter;
 
 use command_line::{HostError, error_chain};
-use devices::{
-    Adapter, AdapterWarning, Attributes, Device, DeviceKind, Health, HostFacts, HostSnapshot,
-    NvidiaGpu, Nvml, PnpDevice, PnpId, UnhealthyReason, Vendor, WarningEffect,
+use devices::{Device, Health, UnhealthyReason};
+use host::{
+    Adapter, AdapterWarning, Attributes, DeviceKind, HostFacts, HostSnapshot, NvidiaGpu, Nvml,
+    PnpDevice, PnpId, Vendor, WarningEffect,
 };
 
 use super::{NOT_IN_INVENTORY, causes};

@@ -1,6 +1,7 @@
 //! The licenses of NVIDIA's drivers.
 
-use devices::{Device, License, Vendor};
+use devices::Device;
+use host::{License, Vendor};
 
 use super::{NOT_IN_INVENTORY, UNREAD, causes};
 use crate::collect::NodeFacts;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
-use devices::PnpDevice;
-use devices::report::{NodeReport, ReportedDevice, UnhealthyKind};
+use host::PnpDevice;
+use report::{NodeReport, ReportedDevice, UnhealthyKind};
 
 use super::NOT_IN_INVENTORY;
 use crate::collect::NodeFacts;

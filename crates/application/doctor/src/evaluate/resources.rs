@@ -7,11 +7,12 @@ use command_line::error_chain;
 use config::{Config, ConfigError};
 use daemon::answering_daemons::{Answers, NodeState};
 use daemon::cordon_file;
-use devices::report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 use devices::{
-    Catalog, Cordons, DeviceSet, Filter, HostFacts, HostSnapshot, Moment, NotAdvertised,
-    NotAdvertisedReason, Remedy, ResourceName, ResourceOrigin, ResourceRule, Visibility,
+    Catalog, DeviceSet, Filter, Moment, NotAdvertised, NotAdvertisedReason, Remedy, ResourceName,
+    ResourceOrigin, ResourceRule, Visibility,
 };
+use host::{Cordons, HostFacts, HostSnapshot};
+use report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 
 use super::causes;
 use super::runtime_files::runtime_files;

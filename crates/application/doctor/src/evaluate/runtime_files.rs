@@ -2,10 +2,10 @@
 
 use command_line::device_summary::mounted_files;
 use devices::{
-    Device, FileDecision, HostSnapshot, LeftOut, ListedDevice, MountCandidate, MountOrigin,
-    MountOutcome, MountPlan, NOT_APPLIED_HINT, NoMountsReason, ReplicaId, ResourceDevices,
-    RuntimeMounts, contents,
+    Device, FileDecision, LeftOut, ListedDevice, MountCandidate, MountOrigin, MountOutcome,
+    MountPlan, NOT_APPLIED_HINT, NoMountsReason, ResourceDevices, RuntimeMounts, contents,
 };
+use host::{HostSnapshot, ReplicaId};
 
 use crate::collect::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};

@@ -1,6 +1,6 @@
 //! The node's own software: containerd and the kubelet.
 
-use devices::{Containerd, Program};
+use host::{Containerd, Program};
 
 use super::NOT_IN_INVENTORY;
 use super::containerd_releases::{self, RECOMMENDED};

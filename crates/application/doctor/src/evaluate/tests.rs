@@ -9,15 +9,18 @@ use config::{Config, EmptyEnvironment, Flags};
 use daemon::answering_daemons::Answers;
 use daemon::plugin_report::PluginReport;
 use device_plugin::status::{Phase, ResourceStatus, StatusError, StatusReport};
-use devices::report::{Unhealthy, UnhealthyKind};
 use devices::{
-    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, Attribute, Attributes, Catalog,
-    ContainerPolicy, Containerd, CopyToVmValue, Cordons, DeviceMatch, DeviceSet, DriverModel,
-    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Hypervisor,
-    LauncherFiles, License, Luid, Moment, NodeSoftware, NotAdvertised, NotAdvertisedReason,
-    NvidiaGpu, Nvml, PnpDevice, PnpId, Policy, Program, ProgramVersion, Remedy, ResourceRule,
-    RuntimeMounts, StoreFiles, Vendor, Visibility, WarningEffect, Wow64,
+    AdditionalMount, AdditionalMounts, Catalog, ContainerPolicy, DeviceMatch, DeviceSet,
+    DriverModel, Moment, NotAdvertised, NotAdvertisedReason, Policy, Remedy, ResourceRule,
+    RuntimeMounts, Visibility,
 };
+use host::{
+    Adapter, AdapterWarning, Attribute, Attributes, Containerd, CopyToVmValue, Cordons,
+    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Hypervisor,
+    LauncherFiles, License, Luid, NodeSoftware, NvidiaGpu, Nvml, PnpDevice, PnpId, Program,
+    ProgramVersion, StoreFiles, Vendor, WarningEffect, Wow64,
+};
+use report::{Unhealthy, UnhealthyKind};
 use strum::VariantArray as _;
 
 use super::evaluate;
@@ -747,7 +750,7 @@ fn containers_can_see_all_of_several_gpus() {
         facts.snapshot.adapters = two_gpus().adapters;
         let mut third = adapters(facts)[0].clone();
         third.luid = Luid(3);
-        third.pnp.as_mut().unwrap().id = devices::PnpId::new(r"PCI\3");
+        third.pnp.as_mut().unwrap().id = host::PnpId::new(r"PCI\3");
         adapters(facts).push(third);
     });
     assert!(what.contains("see all 3 GPUs"), "{what}");

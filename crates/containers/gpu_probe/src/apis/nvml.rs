@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-use devices::License;
+use host::License;
 use windows_report::nvml_license::{self, EarlierFeature, Features};
 
 use crate::library::{self, Loaded, Symbols as _, functions, until_nul};

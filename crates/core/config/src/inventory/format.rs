@@ -6,10 +6,9 @@ use std::fmt;
 use std::hash::Hash;
 use std::str::FromStr;
 
+use host::{Adapter, ConstantLoad, HostFacts, NodeSoftware, PnpDevice};
 use serde::{Deserialize, Serialize};
 use serde_saphyr::Spanned;
-
-use devices::{Adapter, ConstantLoad, HostFacts, NodeSoftware, PnpDevice};
 
 use crate::values::Parsed;
 use crate::{Place, ReadError};

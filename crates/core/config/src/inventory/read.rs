@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use host::{Adapter, ConstantLoad, DriverStore, HardwareId, HostFacts, HostSnapshot, PnpDevice};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-
-use devices::{Adapter, ConstantLoad, DriverStore, HardwareId, HostFacts, HostSnapshot, PnpDevice};
 
 use crate::advice::misplaced_key;
 use crate::inventory::InventoryError;

@@ -1,10 +1,7 @@
 //! Writes a snapshot as the text of an inventory.
 
+use host::{DriverStore, HostFacts, HostSnapshot, LauncherFiles, Luid, NodeSoftware, StoreFiles};
 use serde_saphyr::{Location, Spanned};
-
-use devices::{
-    DriverStore, HostFacts, HostSnapshot, LauncherFiles, Luid, NodeSoftware, StoreFiles,
-};
 
 use crate::inventory::format::{InventoryFile, Version1};
 use crate::values::Parsed;

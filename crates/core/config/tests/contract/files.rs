@@ -1,11 +1,10 @@
 //! Valid files, and the errors for invalid ones.
 
-use proptest::prelude::*;
-
 use devices::{
-    AllocationPolicy, DeviceKind, DriverModel, FileName, MultiDevice, RuntimeMounts,
-    SharedRequests, Vendor, Visibility,
+    AllocationPolicy, DriverModel, MultiDevice, RuntimeMounts, SharedRequests, Visibility,
 };
+use host::{DeviceKind, FileName, Vendor};
+use proptest::prelude::*;
 
 use crate::environment::{
     SECTIONS, TestEnvironment, configured, effective, every_key, keys, report,

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use proptest::prelude::*;
-
 use config::inventory::{WriteError, parse, to_yaml};
-use devices::{
+use host::{
     Adapter, AdapterWarning, Attribute, ComputeCapability, Containerd, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, Luid,
     NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml, PnpDevice, PnpId, Program, StoreFiles,
     WarningEffect,
 };
+use proptest::prelude::*;
 
 const SMALLEST: &str = "\
 schema: directx-inventory/v1

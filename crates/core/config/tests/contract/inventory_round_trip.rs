@@ -2,20 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use proptest::collection::{btree_map, btree_set, vec};
-use proptest::option;
-use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
-use strum::VariantArray;
-
 use config::inventory::{parse, to_yaml};
-use devices::{
+use host::{
     Adapter, Attribute, ComputeCapability, ConstantLoad, Containerd, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure,
     HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, Hypervisor, LauncherFiles,
     License, LicenseState, LocationPath, Luid, NodeSoftware, NvidiaFacts, NvidiaGpu, Nvml,
     Platform, PnpDevice, PnpId, Program, StoreFiles, UtcTime, Wow64,
 };
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use strum::VariantArray;
 
 /// Any text, and text that is known to be hard on YAML.
 fn text() -> BoxedStrategy<String> {

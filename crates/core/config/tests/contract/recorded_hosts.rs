@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use devices::{
+use host::{
     Adapter, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsSchema,
     HostFacts, HostSnapshot, LauncherFiles, LocationPath, Luid, NvidiaFacts, Platform, PnpDevice,
     PnpId, StoreFiles, SystemRoot, Wow64,

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use config::KeyReference;
-use devices::{Attribute, Criteria, Device, DriverModel, discover};
+use devices::{Criteria, Device, DriverModel, discover};
+use host::Attribute;
 
 use crate::environment::{SECTIONS, configured, every_key, keys};
 

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use host::PnpId;
+
 use crate::plan::launcher::LauncherProblem;
 use crate::plan::mounts::MountPlan;
-use crate::{Device, DeviceClass, PnpId};
+use crate::{Device, DeviceClass};
 
 /// What a container gets in addition to its device entry.
 #[derive(Clone, PartialEq, Debug)]

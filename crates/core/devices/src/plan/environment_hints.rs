@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::text::printable::printable;
-use crate::{Device, ResourceName, Vendor};
+use host::Vendor;
+use host::printable::printable;
+
+use crate::{Device, ResourceName};
 
 /// The variable with the LUIDs of a container's devices. The variable of a resource has
 /// the name of the resource after it.

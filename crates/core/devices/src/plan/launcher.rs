@@ -4,27 +4,16 @@
 //! get them. These mounts are equal for all resources, because the kubelet merges the answers for
 //! all resources of a container.
 
+use host::fold_case;
+use host::{FileName, HostFacts, LauncherFiles, SystemRoot, Wow64};
+
 use crate::plan::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
-use crate::text::case_folding::fold_case;
-use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
+use crate::{MountOutcome, MountPlan};
 
 /// The files of the launcher. The program and its filter are required; the filter for 32-bit
 /// programs may be missing.
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
-
-/// The files of `directx-visible` on a node.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum LauncherFiles {
-    /// No container is created, as with an inventory that is only read: the files count as
-    /// provided, in a folder that does not exist.
-    #[default]
-    Simulated,
-    /// They are not provided, so no container can get them.
-    NotProvided,
-    /// They are in this folder of this machine.
-    Folder(String),
-}
 
 /// The folder of the host with the launcher's folders. Files with another content get another
 /// folder, because a container keeps the paths with which it was created.

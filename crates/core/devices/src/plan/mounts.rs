@@ -8,11 +8,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 
+use host::fold_case;
+use host::{HostFacts, Luid, StorePattern, Vendor, Wow64};
+
 use crate::plan::source_patterns::{Disk, MatchingFiles, only_match};
-use crate::text::case_folding::fold_case;
 use crate::{
-    AdditionalMount, ContainerPolicy, Destination, DriverModel, HostFacts, ListedDevice, Luid,
-    NoStoreFolder, RuntimeFile, RuntimeMounts, StoreFolder, StorePattern, Vendor, Wow64,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, ListedDevice, NoStoreFolder,
+    RuntimeFile, RuntimeMounts, StoreFolder,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:

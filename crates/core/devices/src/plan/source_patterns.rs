@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::text::case_folding::fold_case;
-use crate::text::paths::name_matches;
-use crate::{Device, StoreFiles, StoreFolder, StorePath, StorePattern};
+use host::fold_case;
+use host::name_matches;
+use host::{StoreFiles, StorePath, StorePattern};
+
+use crate::{Device, StoreFolder};
 
 /// The disk of a live host. An inventory lists its files itself.
 #[derive(Clone, Copy)]

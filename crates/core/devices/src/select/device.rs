@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use host::{
+    Adapter, Cordon, CordonSource, DeviceKind, DriverKey, DriverStore, DriverVersion, HardwareId,
+    HostFacts, LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, StoreFiles, StoreFolderError,
+    Vendor, check_store_folder,
+};
 use strum::{EnumIter, IntoEnumIterator};
 
-use crate::{
-    Adapter, Cordon, CordonSource, DeviceKind, DriverKey, DriverStore, DriverVersion, HardwareId,
-    HostFacts, LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, RuntimeFiles, StoreFiles,
-    StoreFolderError, Vendor, check_store_folder,
-};
+use crate::RuntimeFiles;
 
 /// Whether a device can be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -96,7 +97,7 @@ pub struct Device {
     /// Dedicated memory in MiB, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
     /// The date of the driver package, if it is known.
-    pub driver_date: Option<crate::DriverDate>,
+    pub driver_date: Option<host::DriverDate>,
     /// The NUMA node, if firmware reports it.
     pub numa_node: Option<u32>,
     /// Built into the processor.

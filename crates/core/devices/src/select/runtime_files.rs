@@ -6,11 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::text::case_folding::fold_case;
-use crate::{
-    CopyToVmKey, CopyToVmKind, CopyToVmValue, Destination, DestinationError, DriverStore,
-    PathError, StorePath,
-};
+use host::fold_case;
+use host::{CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverStore, PathError, StorePath};
+
+use crate::{Destination, DestinationError};
 
 /// One file: its place in the driver store and its name in the container.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,8 +130,9 @@ fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, CopyToVmValueError> 
 mod tests {
     use std::collections::BTreeMap;
 
+    use host::StoreFiles;
+
     use super::*;
-    use crate::StoreFiles;
 
     fn store(entries: &[(&str, &str, CopyToVmValue)]) -> DriverStore {
         let mut store = DriverStore {

@@ -5,16 +5,14 @@
 
 use std::collections::HashMap;
 
+use host::ParseError;
+use host::{HostSnapshot, WarningEffect};
 use strum::{Display, EnumString, FromRepr};
 
-use crate::ParseError;
 use crate::select::not_advertised::{
     Rejection, check_adapter, check_basic_adapter, check_filter, check_scope,
 };
-use crate::{
-    Device, DriverModel, HostSnapshot, NotAdvertised, NotAdvertisedReason, RejectedValue,
-    WarningEffect,
-};
+use crate::{Device, DriverModel, NotAdvertised, NotAdvertisedReason, RejectedValue};
 
 /// Selects devices by what they support. The discovery library's C interface has the same
 /// numbers.

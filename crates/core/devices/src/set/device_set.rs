@@ -8,10 +8,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::{Cordon, HostFacts, Luid, PnpId, ReplicaId};
+
 use crate::{
-    Cordon, Device, Health, HostFacts, Luid, ModelPolicy, NotAdvertised, NotAdvertisedReason,
-    Offer, PnpId, ReplicaId, ResourceName, ResourceOffer, ResourceRule, ResourceSpec,
-    UnhealthyReason,
+    Device, Health, ModelPolicy, NotAdvertised, NotAdvertisedReason, Offer, ResourceName,
+    ResourceOffer, ResourceRule, ResourceSpec, UnhealthyReason,
 };
 
 /// When a removed device is gone. The installation of a driver usually takes less time, and must

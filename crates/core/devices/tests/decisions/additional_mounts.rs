@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
-
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot,
-    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePattern,
-    Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, ModelPolicy, MountOutcome,
+    MountPlan, NoMountsReason, RuntimeMounts, plan,
 };
+use host::{FileName, HostSnapshot, StoreFiles, StorePattern, Vendor, Wow64};
+use proptest::prelude::*;
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
 

@@ -1,12 +1,10 @@
 //! Devices that an administrator takes out of service.
 
-use devices::report::{
+use devices::{Catalog, DeviceSet, DriverModel, Health, ModelPolicy, Moment, UnhealthyReason};
+use host::{CordonSource, Cordons, DeviceName, HostSnapshot, LocationPath};
+use report::{
     ConditionStatus, DeviceEvent, EventReason, NodeReport, UnhealthyKind, device_events,
     devices_healthy,
-};
-use devices::{
-    Catalog, CordonSource, Cordons, DeviceName, DeviceSet, DriverModel, Health, HostSnapshot,
-    LocationPath, ModelPolicy, Moment, UnhealthyReason,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, wddm};

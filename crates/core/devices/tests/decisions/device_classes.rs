@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use devices::{
-    ContainerPolicy, DeviceClass, DeviceMatch, DeviceSet, DriverModel, HostFacts, HostSnapshot,
-    ModelPolicy, Moment, MultiDevice, Plan, PlanError, PlanWarning, ResourceRule, contents, plan,
+    ContainerPolicy, DeviceClass, DeviceMatch, DeviceSet, DriverModel, ModelPolicy, Moment,
+    MultiDevice, Plan, PlanError, PlanWarning, ResourceRule, contents, plan,
 };
+use host::{HostFacts, HostSnapshot};
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, resource, server, wddm, with_rules};
 

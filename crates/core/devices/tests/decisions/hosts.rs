@@ -5,10 +5,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use devices::{
-    Adapter, Attribute, Catalog, CopyToVmValue, DeviceClass, DeviceSet, DriverKey, DriverModel,
-    DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid,
-    ModelPolicy, Moment, NvidiaFacts, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices,
-    ResourceRule, StoreFiles,
+    Catalog, DeviceClass, DeviceSet, DriverModel, ModelPolicy, Moment, PlanWarning, Policy,
+    ResourceDevices, ResourceRule,
+};
+use host::{
+    Adapter, Attribute, CopyToVmValue, DriverKey, DriverStore, DriverVersion, HardwareId,
+    HostFacts, HostSnapshot, LocationPath, Luid, NvidiaFacts, PnpDevice, PnpId, StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use devices::report::{NodeReport, UnhealthyKind, devices_healthy, devices_ready};
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, Health, HostFacts, HostSnapshot,
-    LAUNCHER_FILES, LauncherFiles, ModelPolicy, Moment, Plan, PlanError, ReplicaError,
-    UnhealthyReason, Vendor, Visibility, Wow64, launcher_root, plan,
+    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, Health, LAUNCHER_FILES, ModelPolicy,
+    Moment, Plan, PlanError, ReplicaError, UnhealthyReason, Visibility, launcher_root, plan,
 };
+use host::{HostFacts, HostSnapshot, LauncherFiles, Vendor, Wow64};
+use report::{NodeReport, UnhealthyKind, devices_healthy, devices_ready};
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, server, wddm};
 
@@ -216,7 +216,7 @@ fn devices_that_need_the_launcher_are_unhealthy_while_it_is_not_provided() {
     assert_eq!(refusal(LauncherFiles::NotProvided, with(|_| {})), (Health::Healthy, None));
     // What is wrong with the device itself is reported first.
     let cordoned =
-        ModelPolicy { cordoned: devices::DeviceName::list("PCIROOT(0)#PCI(0100)"), ..required() };
+        ModelPolicy { cordoned: host::DeviceName::list("PCIROOT(0)#PCI(0100)"), ..required() };
     let (health, _) = refusal(LauncherFiles::NotProvided, cordoned);
     assert!(matches!(health, Health::Unhealthy(UnhealthyReason::Cordoned(_))), "{health:?}");
 }

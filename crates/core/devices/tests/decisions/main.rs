@@ -9,7 +9,6 @@ mod hosts;
 mod launchers;
 mod moved_devices;
 mod no_mounts;
-mod node_reports;
 mod offers;
 mod plans;
 mod preferred_allocations;

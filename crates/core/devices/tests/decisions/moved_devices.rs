@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use devices::report::{
-    DeviceEvent, DeviceResources, NodeReport, device_events, devices_healthy, labels,
-};
-use devices::{
-    Adapter, Attribute, Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, ResourceRule, Vendor,
-};
+use devices::{Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, ResourceRule};
+use host::{Adapter, Attribute, Vendor};
+use report::{DeviceEvent, DeviceResources, NodeReport, device_events, devices_healthy, labels};
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, wddm, with_rules};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
-
 use devices::{
-    AdditionalMount, ContainerPolicy, DriverModel, HostSnapshot, LeftOut, ModelPolicy, MountPlan,
-    NoMountsReason, RuntimeMounts, StoreFiles, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, DriverModel, LeftOut, ModelPolicy, MountPlan, NoMountsReason,
+    RuntimeMounts, plan,
 };
+use host::{HostSnapshot, StoreFiles, Vendor, Wow64};
+use proptest::prelude::*;
 
 use crate::hosts::{AMD, gpu, host, model, resource, server, wddm};
 

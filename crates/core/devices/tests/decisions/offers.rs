@@ -3,9 +3,10 @@
 use std::num::NonZeroU32;
 
 use devices::{
-    AllocationPolicy, Attribute, Catalog, DeviceKind, DeviceMatch, DriverModel, LocationPath,
-    Offer, ResourceOrigin, ResourceRule, SharedRequests,
+    AllocationPolicy, Catalog, DeviceMatch, DriverModel, Offer, ResourceOrigin, ResourceRule,
+    SharedRequests,
 };
+use host::{Attribute, DeviceKind, LocationPath};
 
 use crate::hosts::{
     AMD, NVIDIA, basic_adapter, catalog, gpu, host, indirect_display, mcdm_gpu, model, npu, wddm,
@@ -87,7 +88,7 @@ fn the_first_matching_rule_claims_a_device_and_others_stay_with_their_model() {
         rule(
             "nvidia.com/big",
             DeviceMatch {
-                vendor: Some(devices::Vendor::Nvidia),
+                vendor: Some(host::Vendor::Nvidia),
                 min_memory_mib: Some(8192),
                 ..DeviceMatch::default()
             },
@@ -267,8 +268,7 @@ fn a_basic_adapter_needs_a_rule_that_names_it() {
     let snapshot = host(adapters);
     let by_pci =
         |id: &str| DeviceMatch { pci: Some(id.parse().unwrap()), ..DeviceMatch::default() };
-    let microsoft =
-        DeviceMatch { vendor: Some(devices::Vendor::Microsoft), ..DeviceMatch::default() };
+    let microsoft = DeviceMatch { vendor: Some(host::Vendor::Microsoft), ..DeviceMatch::default() };
     let reason = "adapter is one of Microsoft's basic adapters, not a GPU; only a rule of \
                   `resources` with its pciId advertises it";
     // Conditions that also match real GPUs do not name a basic adapter.
@@ -321,7 +321,7 @@ fn an_adapter_that_is_not_advertised_has_the_resource_that_would_advertise_it() 
     no_path.pnp.as_mut().unwrap().location_paths.clear();
     let mut software = gpu(4, 0x1414);
     software.hardware = false;
-    let nvidia = DeviceMatch { vendor: Some(devices::Vendor::Nvidia), ..DeviceMatch::default() };
+    let nvidia = DeviceMatch { vendor: Some(host::Vendor::Nvidia), ..DeviceMatch::default() };
     let snapshot = host(vec![integrated, detachable, no_path, software, npu(5)]);
     let policy = || with_rules(wddm(1), vec![rule("nvidia.com/gpu", nvidia.clone())]);
     let offer = catalog([policy(), model(DriverModel::Mcdm)]).offer(&snapshot);
@@ -353,7 +353,7 @@ fn an_adapter_that_is_not_advertised_has_the_resource_that_would_advertise_it() 
 #[test]
 fn a_condition_that_a_device_does_not_meet_is_named_by_its_key() {
     let wanted = DeviceMatch {
-        vendor: Some(devices::Vendor::Nvidia),
+        vendor: Some(host::Vendor::Nvidia),
         kind: Some(DeviceKind::Npu),
         model: Some(DriverModel::Mcdm),
         pci: Some("1002:*".parse().unwrap()),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName,
-    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
-    PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles, StorePattern, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel,
+    ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError, PlanWarning,
+    RuntimeFiles, RuntimeMounts, plan,
 };
+use host::{FileName, HostSnapshot, StoreFiles, StorePattern, Vendor, Wow64};
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
 
@@ -83,7 +84,7 @@ fn hosts_before_build_18362_get_the_class() {
         (server("10.0.18361.1", "2.2"), true),
         (server("10.0.18362.1", "2.1"), false),
         (server("10.0.26100.1", "3.0"), false),
-        (devices::HostFacts::default(), false),
+        (host::HostFacts::default(), false),
     ] {
         old.host = facts;
         let plan = planned(wddm(1), &old, &[FIRST]).unwrap();

@@ -4,11 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use devices::{AllocationPolicy, ModelPolicy, MultiDevice, ResourceDevices, preferred_allocation};
+use host::HostSnapshot;
 use proptest::prelude::*;
-
-use devices::{
-    AllocationPolicy, HostSnapshot, ModelPolicy, MultiDevice, ResourceDevices, preferred_allocation,
-};
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, resource, wddm};
 

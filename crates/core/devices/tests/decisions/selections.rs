@@ -1,9 +1,7 @@
 //! Which adapters become devices.
 
-use devices::{
-    AdapterWarning, Attribute, Criteria, DeviceKind, Filter, Luid, Selection, Vendor,
-    WarningEffect, discover,
-};
+use devices::{Criteria, Filter, Selection, discover};
+use host::{AdapterWarning, Attribute, DeviceKind, Luid, Vendor, WarningEffect};
 
 use crate::hosts::{AMD, NVIDIA, basic_adapter, gpu, host, indirect_display, npu};
 
@@ -161,12 +159,12 @@ fn gpus_of_virtual_machines_and_of_processors_are_no_indirect_displays() {
     ];
     let adapter = |(n, id): (i64, &str)| {
         let mut adapter = gpu(n, NVIDIA);
-        adapter.pnp.as_mut().unwrap().id = devices::PnpId::new(id);
+        adapter.pnp.as_mut().unwrap().id = host::PnpId::new(id);
         adapter
     };
     let mut adapters: Vec<_> = (1..).zip(ids).map(adapter).collect();
     let mut npu = npu(5);
-    npu.pnp.as_mut().unwrap().id = devices::PnpId::new(r"ROOT\COMPUTE\0000");
+    npu.pnp.as_mut().unwrap().id = host::PnpId::new(r"ROOT\COMPUTE\0000");
     adapters.push(npu);
     let selection = discover(&host(adapters), everything());
     assert_eq!((selection.devices.len(), reasons(&selection)), (5, vec![]));
@@ -175,7 +173,7 @@ fn gpus_of_virtual_machines_and_of_processors_are_no_indirect_displays() {
 #[test]
 fn basic_adapters_are_included_only_on_request() {
     let mut basic_render = basic_adapter(1, 0x008C);
-    basic_render.pnp.as_mut().unwrap().id = devices::PnpId::new(r"ROOT\BASICRENDER\0000");
+    basic_render.pnp.as_mut().unwrap().id = host::PnpId::new(r"ROOT\BASICRENDER\0000");
     let snapshot = host(vec![basic_render, gpu(2, 0x1414), basic_adapter(3, 0x5353)]);
     let selection = discover(&snapshot, everything());
     assert_eq!(selection.devices.len(), 1);

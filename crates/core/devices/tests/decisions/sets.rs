@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use devices::report::{NodeReport, device_events};
 use devices::{
-    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, DriverVersion, Health, HostSnapshot,
-    Luid, ModelPolicy, Moment, PnpId, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason,
-    Vendor, WarningEffect, plan, preferred_allocation,
+    Catalog, DeviceMatch, DeviceSet, Health, ModelPolicy, Moment, ResourceDevices, ResourceRule,
+    UnhealthyReason, plan, preferred_allocation,
 };
+use host::{
+    Adapter, AdapterWarning, DriverVersion, HostSnapshot, Luid, PnpId, StoreFiles, Vendor,
+    WarningEffect,
+};
+use report::{NodeReport, device_events};
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, store, wddm, without_driver_files};
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
-
 use devices::{
-    DriverModel, HostSnapshot, ModelPolicy, MultiDevice, Plan, PlanError, PlanWarning, PnpId,
-    SharedRequests, plan,
+    DriverModel, ModelPolicy, MultiDevice, Plan, PlanError, PlanWarning, SharedRequests, plan,
 };
+use host::{HostSnapshot, PnpId};
+use proptest::prelude::*;
 
 use crate::hosts::{NVIDIA, gpu, host, model, resource, several, wddm};
 

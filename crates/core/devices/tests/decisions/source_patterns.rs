@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proptest::prelude::*;
-
 use devices::{
-    AdditionalMount, ContainerPolicy, CopyToVmValue, Disk, HostSnapshot, ModelPolicy, MountPlan,
-    RuntimeMounts, StoreFiles, Vendor, plan_on_disk,
+    AdditionalMount, ContainerPolicy, Disk, ModelPolicy, MountPlan, RuntimeMounts, plan_on_disk,
 };
+use host::{CopyToVmValue, HostSnapshot, StoreFiles, Vendor};
+use proptest::prelude::*;
 
 use crate::hosts::{AMD, gpu, host, resource, wddm};
 

@@ -1,6 +1,6 @@
 //! Which adapters of a snapshot are probably in a temporary state.
 
-use devices::{Adapter, AdapterWarning, HostSnapshot, Luid, WarningEffect};
+use host::{Adapter, AdapterWarning, HostSnapshot, Luid, WarningEffect};
 
 use crate::hosts::{NVIDIA, basic_adapter, gpu, indirect_display, without_driver_files};
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use devices::{Attribute, DriverVersion, HardwareId, LocationPath, NvidiaFacts, PnpId};
+use host::{Attribute, DriverVersion, HardwareId, LocationPath, NvidiaFacts, PnpId};
 
 use super::*;
 use crate::order;

@@ -1,6 +1,6 @@
 //! The queue on a clock that the tests move.
 
-use devices::report::EventReason;
+use report::EventReason;
 
 use super::*;
 

@@ -1,5 +1,5 @@
 use daemon::answering_daemons::{NodeListing, NodeState};
-use devices::report::{ConditionKind, Message, NodeReport};
+use report::{ConditionKind, Message, NodeReport};
 use serde_json::{Value, json};
 
 use super::*;

@@ -8,11 +8,9 @@ use config::{EmptyEnvironment, Flags};
 use daemon::answering_daemons::{NodeListing, SilenceReason, SilentDaemon};
 use daemon::cordon_file;
 use daemon::logging::test_log::Log;
-use devices::report::{Message, NodeReport};
-use devices::{
-    Attribute, CORDON_ANNOTATION, Catalog, DeviceName, DeviceSet, DriverModel, HostSnapshot,
-    License, Moment,
-};
+use devices::{Catalog, DeviceSet, DriverModel, Moment};
+use host::{Attribute, CORDON_ANNOTATION, DeviceName, HostSnapshot, License};
+use report::{Message, NodeReport};
 use serde_json::{Value, json};
 
 use super::*;

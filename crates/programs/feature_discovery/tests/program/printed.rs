@@ -7,8 +7,8 @@ use config::{EmptyEnvironment, Flags};
 use daemon::node_devices::NodeDevices;
 use device_plugin::status::Phase;
 use device_plugin::{DevicePlugin, ResourceReadiness};
-use devices::report::{Labels, NodeReport, labels};
 use devices::{Catalog, DeviceSet, Moment};
+use report::{Labels, NodeReport, labels};
 
 use crate::run;
 

@@ -1,7 +1,8 @@
 //! The JSON document of `devices`. `docs/reference/json.md` describes each key, and a
 //! test compares that page with what the command prints.
 
-use devices::{Device, DeviceKind, HostSnapshot, License, RuntimeFile, Selection};
+use devices::{Device, RuntimeFile, Selection};
+use host::{DeviceKind, HostSnapshot, License};
 use serde::Serialize;
 
 use crate::devices::{Resources, driver_key, location_path, store_path};

@@ -7,10 +7,11 @@ use command_line::device_summary::mounted_files;
 use config::closest;
 use daemon::node_devices::plan_on_this_machine;
 use devices::{
-    AllocationPolicy, DeviceClass, DeviceGrant, DeviceSet, HostFacts, MountCandidate, MountOrigin,
+    AllocationPolicy, DeviceClass, DeviceGrant, DeviceSet, MountCandidate, MountOrigin,
     MountOutcome, NOT_APPLIED_HINT, NoMountsReason, NotAdvertised, Plan, ResourceDevices,
     ResourceName, Sharing,
 };
+use host::HostFacts;
 use kubelet_double::ContainerView;
 
 use crate::simulate::pod_argument::Request;

@@ -7,7 +7,8 @@ use anyhow::anyhow;
 use clap::ValueEnum;
 use command_line::Failure;
 use config::closest;
-use devices::{DriverModel, Vendor};
+use devices::DriverModel;
+use host::Vendor;
 
 /// A value of `--gpu`.
 pub(crate) struct GpuArgument {

@@ -5,14 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use device_plugin::v1beta1::Device;
-use devices::HostSnapshot;
-use devices::report;
-use devices::report::Labels;
+use host::HostSnapshot;
 use kubelet_double::ContainerView;
+use report::Labels;
 use serde::Serialize;
 
-use crate::simulate::host::Source;
-use crate::simulate::report::{Report, SimulatedPod};
+use crate::simulate::result::{Report, SimulatedPod};
+use crate::simulate::simulated_host::Source;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use command_line::Failure;
-use devices::HostBuild;
-use devices::printable::{printable, printable_line};
+use host::HostBuild;
+use host::printable::{printable, printable_line};
 use serde::Serialize;
 
 use crate::simulate::json::Condition;
-use crate::simulate::report::Report;
+use crate::simulate::result::Report;
 
 const NAME: &str = "windows-gpu-0";
 /// By this annotation, KWOK knows the nodes that it manages (its option

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use devices::{
-    DeviceClass, DriverModel, LauncherProblem, NotAdvertisedReason, PlanError, PlanWarning, PnpId,
+    DeviceClass, DriverModel, LauncherProblem, NotAdvertisedReason, PlanError, PlanWarning,
     ReplicaError, UnhealthyReason,
 };
+use host::PnpId;
 use strum::EnumCount as _;
 
 const PAGE: &str = concat!(

@@ -14,7 +14,7 @@ const FILE_NAME: &str = "\\u202E\\u2066\\u2028\\u200B\\uFEFF";
 
 /// Whether no character but the ends of lines controls a terminal.
 fn is_harmless(text: &str) -> bool {
-    !text.chars().any(|c| c != '\n' && devices::printable::is_unsafe(c))
+    !text.chars().any(|c| c != '\n' && host::printable::is_unsafe(c))
 }
 
 /// An inventory with such text wherever it may have text.
@@ -137,7 +137,7 @@ fn environment_variables_have_no_control_characters() {
     let variables = json["pods"][0]["container"]["envs"].as_object().unwrap();
     assert!(variables.values().any(|value| value.as_str().unwrap().contains("u{202e}")), "{err}");
     for value in variables.values() {
-        assert!(!value.as_str().unwrap().chars().any(devices::printable::is_unsafe), "{value:?}");
+        assert!(!value.as_str().unwrap().chars().any(host::printable::is_unsafe), "{value:?}");
     }
 }
 

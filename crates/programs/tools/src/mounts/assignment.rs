@@ -10,11 +10,11 @@ use command_line::Failure;
 use command_line::frontends::Container;
 use config::{EmptyEnvironment, Flags};
 use devices::{
-    Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel, Health, HostSnapshot,
-    ModelPolicy, Moment, MountOutcome, MountPlan, NotAdvertisedReason, Offer, PlanError,
-    PlanWarning, Policy, ReplicaId, ResourceDevices, RuntimeMounts, contents, plan,
-    visible_devices_variable,
+    Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel, Health, ModelPolicy,
+    Moment, MountOutcome, MountPlan, NotAdvertisedReason, Offer, PlanError, PlanWarning, Policy,
+    ResourceDevices, RuntimeMounts, contents, plan, visible_devices_variable,
 };
+use host::{HostSnapshot, ReplicaId};
 
 use crate::mounts::selector::Selected;
 

@@ -5,7 +5,8 @@ use std::fmt::{self, Display};
 
 use anyhow::anyhow;
 use command_line::Failure;
-use devices::{Device, LocationPath, Luid};
+use devices::Device;
+use host::{LocationPath, Luid};
 
 /// The options that select devices. Each value must match a device.
 #[derive(clap::Args, Debug, Default, PartialEq, Eq)]

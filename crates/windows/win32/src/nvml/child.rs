@@ -139,7 +139,7 @@ fn collected(reader: JoinHandle<String>) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use devices::License;
+    use host::License;
     use windows_report::nvml::PciAddress;
 
     use super::*;
@@ -150,7 +150,7 @@ mod tests {
     /// What a child says that is a shell script.
     fn says(script: &str, limit: Duration) -> Result<Answer, String> {
         let mut shell = Command::new("sh");
-        answer(shell.args(["-c", script]), limit).map_err(|error| devices::error_chain(&error))
+        answer(shell.args(["-c", script]), limit).map_err(|error| host::error_chain(&error))
     }
 
     fn answers() -> [Answer; 2] {

@@ -7,7 +7,7 @@ use std::io;
 use std::ptr;
 use std::sync::Arc;
 
-use devices::{Attribute, Attributes, ChangeCallback, Luid};
+use host::{Attribute, Attributes, ChangeCallback, Luid};
 use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
     AdapterListStale, DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,

@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::{__cpuid, CpuidResult};
 
-use devices::Hypervisor;
+use host::Hypervisor;
 
 /// The leaf with the features of the processor; bit 31 of ECX says that there is a hypervisor.
 const FEATURES: u32 = 1;

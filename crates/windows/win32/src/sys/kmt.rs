@@ -7,7 +7,7 @@ use std::io;
 use std::mem::offset_of;
 use std::ptr;
 
-use devices::Luid;
+use host::Luid;
 use windows::Wdk::Graphics::Direct3D::{
     D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH, D3DDDI_QUERYREGISTRY_INFO,
     D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_SUCCESS,

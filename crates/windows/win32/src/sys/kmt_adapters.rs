@@ -4,7 +4,7 @@
 use std::io;
 use std::ptr;
 
-use devices::{HardwareId, Luid};
+use host::{HardwareId, Luid};
 use windows::Wdk::Graphics::Direct3D::{
     D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ADAPTERTYPE, D3DKMT_DRIVERVERSION,
     D3DKMT_ENUMADAPTERS_FILTER, D3DKMT_ENUMADAPTERS2, D3DKMT_ENUMADAPTERS3,

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::io;
 use std::sync::Arc;
 
-use devices::ChangeCallback;
+use host::ChangeCallback;
 use windows::Win32::Devices::DeviceAndDriverInstallation::{
     CM_NOTIFY_ACTION, CM_NOTIFY_EVENT_DATA, CM_NOTIFY_FILTER, CM_NOTIFY_FILTER_0,
     CM_NOTIFY_FILTER_0_0, CM_NOTIFY_FILTER_TYPE_DEVICEINTERFACE, CONFIGRET, CR_SUCCESS,

@@ -1,7 +1,7 @@
 //! Reads the version of Windows.
 #![allow(unsafe_code, reason = "calls ntdll.dll and kernel32.dll")]
 
-use devices::HostBuild;
+use host::HostBuild;
 use windows::Wdk::System::SystemServices::RtlGetVersion;
 use windows::Win32::System::SystemInformation::{GetSystemWindowsDirectoryW, OSVERSIONINFOW};
 use windows_registry::{Key, Value};

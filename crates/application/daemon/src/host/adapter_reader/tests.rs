@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use devices::{ChangeCallback, StepCallback};
+use host::{ChangeCallback, StepCallback};
 
 use super::*;
 use crate::logging::test_log::Log;

@@ -42,7 +42,7 @@ fn logged(lines: Lines, colors: bool, log: impl FnOnce()) -> String {
 /// Every control and bidirectional character, and a long tail.
 fn hostile() -> String {
     let all = ('\0'..='\u{ffff}').chain(['\u{e0041}']);
-    all.filter(|c| devices::printable::is_unsafe(*c))
+    all.filter(|c| host::printable::is_unsafe(*c))
         .chain(std::iter::repeat_n('x', 100_000))
         .collect()
 }
@@ -55,8 +55,8 @@ fn foreign_text_cannot_leave_its_field() {
             tracing::warn!(%value, ?value, text = value.as_str(), "{value}");
         });
         let line = text.strip_suffix('\n').unwrap();
-        assert!(!line.chars().any(devices::printable::is_unsafe), "{line:?}");
-        assert!(line.len() < 8 * devices::printable::VALUE_LIMIT, "{} bytes", line.len());
+        assert!(!line.chars().any(host::printable::is_unsafe), "{line:?}");
+        assert!(line.len() < 8 * host::printable::VALUE_LIMIT, "{} bytes", line.len());
     }
 }
 
