@@ -67,9 +67,10 @@ fn every_reason_not_to_advertise_an_adapter() {
     for reason in NotAdvertisedReason::every() {
         let description = "GPU".to_owned();
         let adapter = NotAdvertised { luid: Luid(7), description, reason, resource: None };
+        let reason = &adapter.reason;
         let printed = |is_empty| {
             let finding = not_advertised(&adapter, is_empty, &snapshot);
-            finding.map_or("no finding\n".to_owned(), |finding| printed(&finding))
+            finding.map_or(format!("no finding: {reason}\n"), |finding| printed(&finding))
         };
         let (alone, beside) = (printed(true), printed(false));
         let both = if alone == beside { "in any case" } else { "without another device" };
