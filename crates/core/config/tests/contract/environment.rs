@@ -1,6 +1,6 @@
 //! An environment of variables and files for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,17 @@ impl TestEnvironment {
     pub(crate) fn trust(mut self, path: &str, trust: Trust) -> TestEnvironment {
         self.distrusted.insert(path.into(), trust);
         self
+    }
+
+    /// The environment in words, and the error with its hint.
+    pub(crate) fn report(&self, models: &[DriverModel]) -> (String, String) {
+        let variables =
+            self.variables.iter().map(|(name, value)| format!("{name}={}", value.display()));
+        let file = |(path, text): (&PathBuf, &Vec<u8>)| {
+            format!("{}:\n{}", path.display(), String::from_utf8_lossy(text))
+        };
+        let input: Vec<String> = self.files.iter().map(file).chain(variables).collect();
+        (input.join("\n"), report(self.load(models)))
     }
 
     pub(crate) fn load(&self, models: &[DriverModel]) -> Result<Config, ConfigError> {
@@ -84,6 +95,27 @@ pub(crate) fn report<T: std::fmt::Debug>(result: Result<T, ConfigError>) -> Stri
             format!("{error}{hint}").replace(r"/here\", "/here/")
         }
     }
+}
+
+/// Each input with its error and the hint below it.
+pub(crate) fn reports<T: AsRef<str>>(inputs: impl IntoIterator<Item = T>) -> String {
+    let report_of = |text: &str| report(configured(text, &[DriverModel::Wddm]));
+    beside_inputs(
+        inputs.into_iter().map(|text| (text.as_ref().to_owned(), report_of(text.as_ref()))),
+    )
+}
+
+/// Each input, marked at the start of its lines, with what came of it below.
+pub(crate) fn beside_inputs(table: impl IntoIterator<Item = (String, String)>) -> String {
+    let mut seen = BTreeSet::new();
+    let mut text = Vec::new();
+    for (input, result) in table {
+        let visible = input.trim_end_matches('\n').replace('\t', "<tab>").replace('\r', "<cr>");
+        let marked: Vec<String> = visible.split('\n').map(|line| format!("> {line}")).collect();
+        text.push(format!("{}\n{result}\n", marked.join("\n")));
+        assert!(seen.insert(input), "an input is there twice:\n{visible}");
+    }
+    text.join("\n")
 }
 
 /// Every value and where it may come from, one per line.

@@ -7,7 +7,8 @@ use host::{DeviceKind, FileName, Vendor};
 use proptest::prelude::*;
 
 use crate::environment::{
-    SECTIONS, TestEnvironment, configured, effective, every_key, keys, report,
+    SECTIONS, TestEnvironment, beside_inputs, configured, effective, every_key, keys, report,
+    reports,
 };
 
 const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
@@ -243,8 +244,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "multitenancy: 1\n---\nmultitenancy: 2".into(),
         "multitenancy: 1\n\tincludeIntegrated: true".into(),
     ];
-    let errors = table.map(|text| report(configured(&text, &WDDM)));
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -268,8 +268,7 @@ fn rules_that_contradict_each_other_are_refused() {
         "resources:\n- {name: a/b, match: {minMemoryMiB: 100}}\n- {name: c/d, match: {minMemoryMiB: 200}}",
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)*'}}\n- {name: c/d, match: {locationPath: 'pciroot(0)#PCI(1)*'}}",
     ];
-    let errors = table.map(|text| report(configured(text, &WDDM)));
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -309,8 +308,8 @@ fn driver_models_with_one_resource_must_agree() {
             .variable("MCDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
             .file("/here/mcdm.yaml", "multitenancy: 2"),
     ];
-    let errors = table.map(|environment| report(environment.load(&BOTH)));
-    insta::assert_snapshot!(errors.join("\n"));
+    let errors = table.map(|environment| environment.report(&BOTH));
+    insta::assert_snapshot!(beside_inputs(errors));
     let alike = "resourceName: a/b\nmultitenancy: 2\n";
     assert!(configured(alike, &BOTH).is_ok());
     // A rule for one driver model does not affect the other.
@@ -333,7 +332,7 @@ fn bad_files_and_limits_are_refused_with_a_hint() {
         "cordonedDevices: ['']",
         "UnhealthyAfterResets: {count: 3, minutes: 60}",
     ];
-    insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 fn notices(environment: &TestEnvironment) -> Vec<String> {
@@ -574,7 +573,7 @@ fn a_key_of_another_section_is_recognized_although_it_is_misspelled_or_too_deep(
         "resources:\n- name: nvidia.com/gpu\n  rename: nvidia.com/gpu.shared",
         "resources:\n- name: nvidia.com/gpu\n  devices: all",
     ];
-    insta::assert_snapshot!(table.map(|text| report(configured(text, &WDDM))).join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -597,7 +596,7 @@ fn a_kubernetes_object_is_not_the_configuration_in_it() {
         "config: |\n  multitenancy: 4\n".to_owned(),
         "metadata: {name: a}\ndata:\n  wddm.yaml: ''\n".to_owned(),
     ];
-    insta::assert_snapshot!(table.map(|text| report(configured(&text, &WDDM))).join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -619,8 +618,7 @@ fn a_word_for_another_key_has_the_key_in_its_hint() {
         "additionalMounts:\n  amd: [{source: a.dll, target: b.dll}]\n",
     ];
     let table = conditions.chain(others.map(str::to_owned));
-    let errors: Vec<String> = table.map(|text| report(configured(&text, &WDDM))).collect();
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -642,8 +640,7 @@ fn a_line_that_is_indented_by_mistake_is_named() {
         "---\n# x\n  multitenancy: 4\nrenameShared: true\n",
         "resources:\n  - name: a/b\n    multitenancy: 2\n - name: a/c\n",
     ];
-    let errors = table.map(|text| report(configured(text, &WDDM)));
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table));
 }
 
 #[test]
@@ -664,9 +661,7 @@ fn the_line_with_a_tab_is_named() {
         "deviceClass:\n\tmcdm: 1024E4C9-47C9-48D3-B4A8-F9DF78523B53\n",
         "multitenancy: 4\n\t\n\tsharedRequests: one",
     ];
-    let errors: Vec<String> =
-        table.iter().map(|text| format!("{text:?}\n{}", report(configured(text, &WDDM)))).collect();
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table));
     // Other tabs are valid.
     for text in [
         "multitenancy:\t4",
@@ -687,12 +682,11 @@ fn a_name_that_ends_with_shared_is_not_renamed_again() {
         "renameShared: true\nresources:\n- {name: nvidia.com/gpu.Shared, multitenancy: 2}",
         "multitenancy: 4\nrenameShared: true\nresources:\n- {name: a/b.shared}",
     ];
-    let mut errors = Vec::from(table.map(|text| report(configured(text, &WDDM))));
     let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", "renameShared: true\nmultitenancy: 2")
         .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "nvidia.com/gpu.shared");
-    errors.push(report(environment.load(&WDDM)));
-    insta::assert_snapshot!(errors.join("\n"));
+    let of_variable = beside_inputs([environment.report(&WDDM)]);
+    insta::assert_snapshot!(format!("{}\n{of_variable}", reports(table)));
     for text in [
         "multitenancy: 2\nresourceName: nvidia.com/gpu.shared",
         "renameShared: true\nresourceName: nvidia.com/gpu.shared",
@@ -721,6 +715,5 @@ fn folders_of_additional_mounts_may_be_patterns() {
         r"'C:\B*\vulkan64.dll'",
         r"*\vulkan64.dll",
     ];
-    let errors = table.map(|source| report(configured(&mounts(source), &WDDM)));
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(reports(table.map(mounts)));
 }

@@ -11,6 +11,8 @@ use host::{
 };
 use proptest::prelude::*;
 
+use crate::environment::beside_inputs;
+
 const SMALLEST: &str = "\
 schema: directx-inventory/v1
 adapters:
@@ -237,17 +239,19 @@ fn an_inventory_without_node_knows_nothing_about_its_software() {
     }
 }
 
-/// The error, with its hint, of [`SMALLEST`] with `from` replaced by `to`.
-fn refused(from: &str, to: &str) -> String {
+/// The change, and the error with its hint, of [`SMALLEST`] with `from` replaced by `to`.
+fn refused(from: &str, to: &str) -> (String, String) {
     let text = SMALLEST.replacen(from, to, 1);
     assert_ne!(text, SMALLEST, "{from}");
-    match parse("f.yaml", &text) {
-        Ok(_) => format!("read: {from} -> {to}"),
+    let from = if from == SMALLEST { "the file" } else { from.trim_end() };
+    let result = match parse("f.yaml", &text) {
+        Ok(_) => "read".to_owned(),
         Err(error) => match error.hint() {
             Some(hint) => format!("{error}\nhint: {hint}"),
             None => error.to_string(),
         },
-    }
+    };
+    (format!("{from}\nis replaced by\n{to}"), result)
 }
 
 #[test]
@@ -258,7 +262,7 @@ fn bad_input_is_refused_with_file_line_and_key() {
     let two = |second: &str| {
         format!("{}{second}", SMALLEST.lines().skip(2).fold(String::new(), |all, l| all + l + "\n"))
     };
-    let table: Vec<String> = [
+    let table = [
         ("schema: directx-inventory/v1\n", String::new()),
         ("inventory/v1", "inventory/v2".into()),
         ("schema:", "shcema:".into()),
@@ -339,10 +343,8 @@ fn bad_input_is_refused_with_file_line_and_key() {
         (SMALLEST, "[]".into()),
         (SMALLEST, "schema: directx-inventory/v1\n\tadapters: []".into()),
     ]
-    .into_iter()
-    .map(|(from, to)| refused(from, &to))
-    .collect();
-    insta::assert_snapshot!(table.join("\n"));
+    .map(|(from, to)| refused(from, &to));
+    insta::assert_snapshot!(beside_inputs(table));
 }
 
 #[test]
@@ -364,8 +366,7 @@ fn what_people_write_instead_is_refused_with_a_hint() {
         ("schema: directx-inventory/v1\n", "  schema: directx-inventory/v1\n".into()),
         (SMALLEST, format!("data:\n  host.yaml: |\n    {}", SMALLEST.replace('\n', "\n    "))),
     ];
-    let errors = table.map(|(from, to)| refused(from, &to));
-    insta::assert_snapshot!(errors.join("\n"));
+    insta::assert_snapshot!(beside_inputs(table.map(|(from, to)| refused(from, &to))));
 }
 
 #[test]
@@ -397,9 +398,8 @@ fn bad_software_of_a_node_is_refused_with_file_line_and_key() {
         "node:\nadapters:\n".to_owned(),
         "node:\n  nvml:\nadapters:\n".to_owned(),
     ];
-    let table: Vec<String> =
-        sections.iter().map(|section| refused("adapters:\n", section)).collect();
-    insta::assert_snapshot!(table.join("\n"));
+    let table = sections.map(|section| refused("adapters:\n", &section));
+    insta::assert_snapshot!(beside_inputs(table));
 }
 
 #[test]

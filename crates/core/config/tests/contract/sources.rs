@@ -3,7 +3,7 @@
 use config::{Config, Flags, Trust};
 use devices::{DriverModel, MultiDevice, RuntimeMounts, Visibility};
 
-use crate::environment::{TestEnvironment, effective, report};
+use crate::environment::{TestEnvironment, beside_inputs, effective, report};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
@@ -234,9 +234,9 @@ fn bad_variables_are_named_with_value_and_hint() {
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),
     ];
-    let errors = table
-        .map(|(name, value)| report(TestEnvironment::default().variable(name, value).load(&BOTH)));
-    insta::assert_snapshot!(errors.join("\n"));
+    let errors =
+        table.map(|(name, value)| TestEnvironment::default().variable(name, value).report(&BOTH));
+    insta::assert_snapshot!(beside_inputs(errors));
 }
 
 #[cfg(unix)]

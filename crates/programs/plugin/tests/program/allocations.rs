@@ -111,18 +111,6 @@ fn displays_and_basic_adapters_are_never_allocated_as_gpus() {
     assert_eq!([DISPLAY, "a.b/video"].map(|name| capacity(&document, name)), [0, 1]);
 }
 
-#[test]
-fn multi_device_reject_refuses_several_devices() {
-    let two = pod_flag("two", DISPLAY, 2);
-    let config = "multiDevice: reject";
-    let document = Simulation { host: T4, config, flags: &[&two], ..Default::default() }.run();
-    let pod = pod(&document, "two");
-    assert_eq!(pod["admitted"], false);
-    let reason = pod["reason"].as_str().unwrap();
-    assert!(reason.starts_with("CreateContainerConfigError: "), "{reason}");
-    assert!(reason.contains("multiDevice is reject"), "{reason}");
-}
-
 /// With the display adapter class such a container would start without its GPUs.
 #[test]
 fn several_gpus_without_a_display_are_refused_unless_a_class_is_configured() {
@@ -269,43 +257,9 @@ fn files_are_mounted_by_build_and_by_configuration() {
         let document = Simulation { host, config, variables, flags: &flags }.run();
         let pod = pod(&document, "one");
         assert_eq!(mounts(pod).len(), count, "{host} {config}");
-        if count == 0 {
-            assert!(notes(pod).contains("no runtime files are mounted: "), "{}", notes(pod));
-        }
-    }
-}
-
-/// The reason is that of the plan, whatever the host names.
-#[test]
-fn a_pod_without_runtime_files_has_the_reason() {
-    let exclude_all = "excludeMounts: [nvcudadebugger.dll, nvcuda.dll, nvcuvid.dll, \
-        nvEncodeAPI64.dll, nvEncodeAPI.dll, nvapi64.dll, nvapi.dll, nvml.dll, OpenCL.dll, \
-        vulkan-1.dll, nvidia-smi.exe, vulkaninfo.exe]";
-    let legacy = &["--driver-model", "legacy"][..];
-    for (host, flags, config, reason) in [
-        (T4, legacy, "", "the driver model legacy mounts no runtime files"),
-        (
-            T4,
-            &[],
-            "runtimeMounts: extra\nexcludeMounts: [nvidia-smi.exe, vulkaninfo.exe]",
-            "runtimeMounts is extra, and neither an additional mount nor a default of the plugin \
-             applies to nvidia",
-        ),
-        (T4, &[], exclude_all, "every file is left out: 17 in excludeMounts"),
-        (T4, &[], "runtimeMounts: never", "runtimeMounts is never"),
-        (
-            SERVER_2025,
-            &[],
-            "",
-            "runtimeMounts is auto and Windows build 26100 or newer mounts driver files itself",
-        ),
-    ] {
-        let document = Simulation { host, config, flags, ..Default::default() }.run();
-        let pod = &document["pods"][0];
-        assert_eq!(mounts(pod).len(), 0, "{host} {config}");
-        let expected = format!("no runtime files are mounted: {reason}");
-        assert_eq!(notes(pod).matches("no runtime files are").count(), 1, "{}", notes(pod));
-        assert!(notes(pod).contains(&expected), "{}", notes(pod));
+        // The reason is that of the plan.
+        let has_reason = notes(pod).contains("no runtime files are mounted: runtimeMounts is ");
+        assert_eq!(has_reason, count == 0, "{}", notes(pod));
     }
 }
 
@@ -331,16 +285,6 @@ fn files_for_32_bit_programs_that_are_left_out_are_explained() {
     let expected = "OpenCL32.dll, named by the driver, is for 32-bit programs, and \
                     runtimeFilesWow64 is false";
     assert!(notes(pod).contains(expected), "{}", notes(pod));
-}
-
-#[test]
-fn the_skip_variable_of_another_model_has_no_effect() {
-    let one = pod_flag("one", DISPLAY, 1);
-    let variables = [("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true")];
-    let flags = [one.as_str()];
-    let document =
-        Simulation { host: T4, variables: &variables, flags: &flags, ..Default::default() }.run();
-    assert_eq!(mounts(pod(&document, "one")).len(), 17);
 }
 
 #[test]
@@ -438,18 +382,6 @@ fn shared_devices_are_distributed_or_packed() {
 }
 
 #[test]
-fn integrated_devices_and_neural_processors_follow_the_configuration() {
-    let document = Simulation { host: NPU, ..Default::default() }.run();
-    assert_eq!(capacities(&document), [(COMPUTE.to_owned(), 1), (DISPLAY.to_owned(), 1)]);
-    let config = "includeIntegrated: true\nincludeDetachable: true";
-    let document = Simulation { host: NPU, config, ..Default::default() }.run();
-    assert_eq!(capacities(&document)[1].1, 3);
-    let flags = ["--driver-model", "mcdm"];
-    let document = Simulation { host: NPU, flags: &flags, ..Default::default() }.run();
-    assert_eq!(capacities(&document), [(COMPUTE.to_owned(), 1)]);
-}
-
-#[test]
 fn the_legacy_model_supports_manifests_of_2019() {
     let flags = ["--driver-model", "legacy"];
     let variables = [("LEGACY_DEVICE_PLUGIN_RESOURCE_NAME", "windows.alibabacloud.com/directx")];
@@ -534,23 +466,8 @@ fn a_pod_with_an_unknown_resource_learns_which_resources_exist() {
 /// Nothing is registered with an invalid configuration.
 #[test]
 fn an_invalid_configuration_is_refused_before_anything_starts() {
-    for (config, expected) in [
-        ("multitenancy: -1", "multitenancy"),
-        ("multitenancy: 1025", "expected a whole number from 0 to 1024, found \"1025\""),
-        ("multitenancy: many", "multitenancy"),
-        ("multitenancy: 2\nMultiTenancy: 3", "ultiTenancy"),
-        ("multiTenants: 2", "multiTenants"),
-        ("runtimeMounts: sometimes", "runtimeMounts"),
-        ("removalGraceSeconds: -1", "removalGraceSeconds"),
-        ("resources: [{name: gpu}]", "resources[0].name"),
-        ("resources: [{name: a/b, match: {description: 'T4('}}]", "resources[0].match.description"),
-        ("resources: [{name: a/b}, {name: c/d, match: {vendor: nvidia}}]", "resources[1]"),
-        ("additionalMounts: {nvidia: [{source: '..\\x.dll'}]}", "additionalMounts"),
-    ] {
-        let output = Simulation { host: T4, config, ..Default::default() }.output();
-        let (status, out, err) = outcome(&output);
-        assert_eq!(status, Some(2), "{config}: {err}");
-        assert_eq!(out, "");
-        assert!(err.contains("config.yaml:") && err.contains(expected), "{config}: {err}");
-    }
+    let output = Simulation { host: T4, config: "multiTenants: 2", ..Default::default() }.output();
+    let (status, out, err) = outcome(&output);
+    assert_eq!((status, &*out), (Some(2), ""), "{err}");
+    assert!(err.contains("config.yaml:1: unknown key `multiTenants`"), "{err}");
 }
