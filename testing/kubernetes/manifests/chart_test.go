@@ -349,7 +349,7 @@ func TestOldClusters(t *testing.T) {
 
 // TestDocumentedValues renders the chart with every example of the documentation.
 func TestDocumentedValues(t *testing.T) {
-	for _, page := range []string{"docs/helm.md", chart + "/README.md"} {
+	for _, page := range []string{"docs/helm.md"} {
 		blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no example", page)
