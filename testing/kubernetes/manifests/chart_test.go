@@ -421,3 +421,21 @@ func TestExampleOfNVIDIA(t *testing.T) {
 	c.mustAdvertise(twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0})
 	c.mustAdvertise(npu, map[string]int64{"nvidia.com/gpu": 1, display: 0, compute: 1})
 }
+
+// TestExampleOfMonitoring renders the values with everything for the operation of GPU nodes.
+func TestExampleOfMonitoring(t *testing.T) {
+	found := mustRender(t, read(t, examples+"monitoring.yaml"))
+	kinds := []string{}
+	for _, object := range found.custom {
+		kinds = append(kinds, object.GetKind())
+	}
+	mustEqual(t, "objects of the Prometheus operator", strings.Join(kinds, " "), "PodMonitor PrometheusRule")
+	if len(found.configMaps) != 1 {
+		t.Errorf("%d ConfigMaps, not only the dashboard", len(found.configMaps))
+	}
+	discovery := found.daemonSets[slices.IndexFunc(found.daemonSets, isDiscovery)]
+	args := strings.Join(discovery.Spec.Template.Spec.Containers[0].Args, " ")
+	if !strings.Contains(args, "--startup-taint=directx.microsoft.com/not-ready") {
+		t.Errorf("the arguments are %s", args)
+	}
+}
