@@ -1,21 +1,27 @@
 //! Generates a program's reference in Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-/// The reference of `command` and its subcommands: usage, arguments, examples.
+/// What every program has, and pages of programs say once.
+const OF_EVERY_PROGRAM: [&str; 3] = ["help", "version", "completions"];
+
+/// The reference of `command` and its subcommands below a heading of `level`: usage, arguments, and
+/// what the help says besides its examples.
 #[must_use]
-pub fn reference(command: &Command) -> String {
+pub fn reference(command: &Command, level: usize) -> String {
     let mut command = command.clone();
     command.build();
     let mut text = String::new();
-    section(&mut text, &command, 1);
-    text
+    section(&mut text, &command, level, &mut BTreeSet::new());
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 // Writing to a String cannot fail, here and below.
-fn section(text: &mut String, command: &Command, level: usize) {
+fn section(text: &mut String, command: &Command, level: usize, written: &mut BTreeSet<String>) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let _ = writeln!(text, "{} {name}\n", "#".repeat(level));
     if let Some(about) = command.get_long_about().or(command.get_about()) {
@@ -23,39 +29,34 @@ fn section(text: &mut String, command: &Command, level: usize) {
     }
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
-    let _ = writeln!(text, "```text\n{usage}\n```\n");
-    arguments(text, command, level);
+    if usage != format!("{name} [OPTIONS]") {
+        let _ = writeln!(text, "```text\n{usage}\n```\n");
+    }
+    arguments(text, command, written);
     if let Some(more) = command.get_after_long_help().or(command.get_after_help()) {
-        let _ = writeln!(text, "```text\n{more}\n```\n");
+        text.push_str(&without_examples(&more.to_string()));
     }
     let shown = command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help");
     for subcommand in shown {
-        section(text, subcommand, level + 1);
-    }
-    if level == 1 {
-        text.truncate(text.trim_end().len());
-        text.push('\n');
+        section(text, subcommand, level + 1, written);
     }
 }
 
-/// The table of the arguments. Those that every command has are only in the table of the program.
-fn arguments(text: &mut String, command: &Command, level: usize) {
-    let shown: Vec<&Arg> = command.get_arguments().filter(|a| !a.is_hide_set()).collect();
-    let listed = shown.iter().filter(|a| level == 1 || !is_shared(a));
-    let rows: Vec<String> = listed.map(|a| row(a)).collect();
+/// The table of the arguments. Those that an earlier command of the page has are only named.
+fn arguments(text: &mut String, command: &Command, written: &mut BTreeSet<String>) {
+    let is_shown = |a: &&Arg| !a.is_hide_set() && !OF_EVERY_PROGRAM.contains(&a.get_id().as_str());
+    let is_new = |a: &&Arg| !a.is_global_set() || !written.contains(&row(a));
+    let shown = command.get_arguments().filter(is_shown).filter(is_new);
+    let (earlier, new): (Vec<&Arg>, Vec<&Arg>) = shown.partition(|a| written.contains(&row(a)));
+    let rows: Vec<String> = new.into_iter().map(row).collect();
     if !rows.is_empty() {
         let _ = writeln!(text, "| Argument | Meaning |\n|---|---|\n{}\n", rows.join("\n"));
     }
-    if level == 1 && command.has_subcommands() {
-        let shared = shown.iter().filter(|a| is_shared(a));
-        let shared: Vec<String> = shared.map(|a| format!("`{a}`")).collect();
-        let _ = writeln!(text, "Every command also accepts {}.\n", shared.join(", "));
+    if !earlier.is_empty() {
+        let names: Vec<String> = earlier.into_iter().map(|a| format!("`{a}`")).collect();
+        let _ = writeln!(text, "As above: {}.\n", names.join(", "));
     }
-}
-
-/// Whether every command of the program has the argument.
-fn is_shared(argument: &Arg) -> bool {
-    argument.is_global_set() || argument.get_id() == "help"
+    written.extend(rows);
 }
 
 fn row(argument: &Arg) -> String {
@@ -79,6 +80,21 @@ fn row(argument: &Arg) -> String {
     format!("| {short}`{name}` | {} |", meaning.replace('|', "\\|"))
 }
 
+/// The paragraphs of a help text except for its examples, which the pages of the tasks have.
+fn without_examples(more: &str) -> String {
+    let paragraphs = more.split("\n\n").filter(|paragraph| !paragraph.starts_with("Examples:"));
+    paragraphs.map(|paragraph| as_markdown(paragraph.trim_end())).collect()
+}
+
+/// Paragraphs with indented lines are blocks.
+fn as_markdown(paragraph: &str) -> String {
+    if paragraph.contains("\n  ") {
+        format!("```text\n{paragraph}\n```\n\n")
+    } else {
+        format!("{paragraph}\n\n")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,29 +102,23 @@ mod tests {
 
     #[test]
     fn arguments_are_rows_with_values_and_defaults() {
-        let command = Command::new("prog").about("does work").subcommand(
-            Command::new("sub").about("does part").after_help("Examples:\n  prog sub").arg(
-                Arg::new("form")
-                    .long("form")
-                    .short('f')
-                    .help("a|b")
-                    .value_name("FORM")
-                    .value_parser(PossibleValuesParser::new(["text", "json"]))
-                    .default_value("text"),
-            ),
+        let form = Arg::new("form")
+            .long("form")
+            .short('f')
+            .help("a|b")
+            .value_name("FORM")
+            .value_parser(PossibleValuesParser::new(["text", "json"]))
+            .default_value("text");
+        let sub = |name| Command::new(name).about("does part").arg(form.clone());
+        let first = sub("sub").after_help("Examples:\n  prog sub\n\nExits with 1.");
+        let command = Command::new("prog").about("does work").subcommands([first, sub("second")]);
+        let text = reference(&command, 2);
+        assert_eq!(
+            text,
+            "## prog\n\ndoes work\n\n```text\nprog [COMMAND]\n```\n\n### prog sub\n\ndoes part\n\n\
+             | Argument | Meaning |\n|---|---|\n\
+             | `-f`, `--form <FORM>` | a\\|b (`text`, `json`); default `text` |\n\n\
+             Exits with 1.\n\n### prog second\n\ndoes part\n\nAs above: `--form <FORM>`.\n"
         );
-        let text = reference(&command);
-        assert!(
-            text.starts_with("# prog\n\ndoes work\n\n```text\nprog [COMMAND]\n```\n"),
-            "{text}"
-        );
-        assert!(text.contains("## prog sub\n\ndoes part\n"), "{text}");
-        assert!(
-            text.contains("| `-f`, `--form <FORM>` | a\\|b (`text`, `json`); default `text` |"),
-            "{text}"
-        );
-        assert!(text.ends_with("Examples:\n  prog sub\n```\n"), "{text}");
-        assert_eq!(text.matches("| `-h`, `--help` |").count(), 1, "{text}");
-        assert!(text.contains("\n\nEvery command also accepts `--help`.\n"), "{text}");
     }
 }

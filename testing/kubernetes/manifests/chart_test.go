@@ -349,7 +349,7 @@ func TestOldClusters(t *testing.T) {
 
 // TestDocumentedValues renders the chart with every example of the documentation.
 func TestDocumentedValues(t *testing.T) {
-	for _, page := range []string{"docs/helm.md", chart + "/README.md"} {
+	for _, page := range []string{"docs/helm.md"} {
 		blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no example", page)
@@ -420,4 +420,22 @@ func TestExampleOfNVIDIA(t *testing.T) {
 	c.mustAdvertise(twoT4, map[string]int64{"nvidia.com/gpu": 2, display: 0, compute: 0})
 	c.mustAdvertise(twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0})
 	c.mustAdvertise(npu, map[string]int64{"nvidia.com/gpu": 1, display: 0, compute: 1})
+}
+
+// TestExampleOfMonitoring renders the values with everything for the operation of GPU nodes.
+func TestExampleOfMonitoring(t *testing.T) {
+	found := mustRender(t, read(t, examples+"monitoring.yaml"))
+	kinds := []string{}
+	for _, object := range found.custom {
+		kinds = append(kinds, object.GetKind())
+	}
+	mustEqual(t, "objects of the Prometheus operator", strings.Join(kinds, " "), "PodMonitor PrometheusRule")
+	if len(found.configMaps) != 1 {
+		t.Errorf("%d ConfigMaps, not only the dashboard", len(found.configMaps))
+	}
+	discovery := found.daemonSets[slices.IndexFunc(found.daemonSets, isDiscovery)]
+	args := strings.Join(discovery.Spec.Template.Spec.Containers[0].Args, " ")
+	if !strings.Contains(args, "--startup-taint=directx.microsoft.com/not-ready") {
+		t.Errorf("the arguments are %s", args)
+	}
 }

@@ -13,7 +13,7 @@ const (
 	probeFolder = `C:\windows-node`
 )
 
-// The exit codes of directx-visible (docs/reference/directx-visible.md), and one of the child
+// The exit codes of directx-visible (docs/reference/tools.md), and one of the child
 // process that it starts here.
 const (
 	launcherWorks     = "0"
@@ -116,5 +116,5 @@ func (found checks) mustRunLauncher(live bool) error {
 		return nil
 	}
 	cause := fmt.Errorf("--check ended with %q, and a child process with %q", result[0], result[1])
-	return &problem{"directx-visible does not work in the container", "its exit codes are in docs/reference/directx-visible.md", cause}
+	return &problem{"directx-visible does not work in the container", "its exit codes are in docs/reference/tools.md", cause}
 }

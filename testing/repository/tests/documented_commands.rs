@@ -50,7 +50,8 @@ fn the_commands_in_the_documentation_succeed() {
 
 /// README.md and the pages of `docs`, relative to the root.
 fn pages(root: &Path) -> Vec<PathBuf> {
-    let pages = ["docs", "docs/reference", "docs/maintainers"].into_iter().flat_map(|folder| {
+    let folders = ["docs", "docs/cloud", "docs/reference", "docs/maintainers"];
+    let pages = folders.into_iter().flat_map(|folder| {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         entries.map(move |entry| Path::new(folder).join(entry.unwrap().file_name()))
     });

@@ -1,6 +1,6 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The images of a layout have the same layers. `docs/images.md` describes the options and the files.
+//! The images of a layout have the same layers. `docs/maintainers/building.md` describes the options.
 
 mod base;
 mod hive;

@@ -57,10 +57,10 @@ Exit codes: the exit code of the program, or
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_reference_page_has_the_help() {
+    fn the_page_of_tools_has_the_help() {
         let begin = "<!-- generated from crates/containers/directx_visible/src/help.rs by cargo \
                      xtask update -->\n";
         let help = format!("```text\n{}```\n", super::TEXT);
-        doc_pages::assert_part("reference/directx-visible.md", begin, &help);
+        doc_pages::assert_part("reference/tools.md", begin, &help);
     }
 }

@@ -56,21 +56,17 @@ pub(crate) fn text() -> String {
     text + "\n" + EXAMPLES
 }
 
-/// The reference page of the program, in the form of the other programs' pages.
+/// The reference of the program, in the form of the other programs'.
 #[must_use]
 pub fn reference() -> String {
     let names: Vec<String> = Api::all().map(|api| format!("`{}`", api.name())).collect();
     let mut text = format!(
-        "# gpu-probe\n\n{ABOUT}\n\n```text\n{USAGE}\n```\n\n| Argument | Meaning |\n|---|---|\n\
+        "## gpu-probe\n\n{ABOUT}\n\n```text\n{USAGE}\n```\n\n| Argument | Meaning |\n|---|---|\n\
          | `[API]...` | {APIS} ({}) |\n",
         names.join(", ")
     );
     for (usage, about) in FLAGS {
         let _ = writeln!(text, "| `{}` | {about} |", usage.replace('|', "\\|"));
     }
-    text.push_str("\n| API | Test |\n|---|---|\n");
-    for api in Api::all() {
-        let _ = writeln!(text, "| `{}` | {} |", api.name(), api.about());
-    }
-    text + "\n```text\n" + EXAMPLES + "```\n"
+    text
 }

@@ -125,7 +125,7 @@ macro_rules! settings {
 }
 
 settings! {
-    /// number of containers that share one device; 0 means 1. See [Sharing](#sharing)
+    /// number of containers that [share](sharing.md) one device; 0 means 1
     multitenancy "multitenancy": Number<0, MAX_MULTITENANCY> = "4",
         |s| s.policy.sharing.replicas,
         |s, number| s.policy.sharing.replicas = positive(number);
@@ -153,13 +153,12 @@ settings! {
         |s| mounts_text(&s.policy.container.additional_wow64),
         |s, Mounts(mounts)| s.container().additional_wow64 = mounts;
 
-    /// which runtime files to mount. See [Runtime files](#runtime-files)
+    /// which [runtime files](#runtime-files) to mount
     runtime_mounts "runtimeMounts" not for Legacy: Parsed<Choice<RuntimeMounts>> = "always",
         |s| s.policy.container.runtime_mounts,
         |s, Parsed(Choice(files))| s.container().runtime_mounts = files;
 
-    /// whether to mount the driver's files for 32-bit programs into `C:\Windows\SysWOW64`. See
-    /// [Runtime files](#runtime-files)
+    /// whether to mount the driver's [files for 32-bit programs](#runtime-files)
     runtime_files_wow64 "runtimeFilesWow64" not for Legacy: Switch = "false",
         |s| !s.policy.container.omit_wow64,
         |s, Switch(on)| s.container().omit_wow64 = !on;
@@ -169,33 +168,33 @@ settings! {
         |s| list_text(&s.policy.container.exclude_mounts),
         |s, names| s.container().exclude_mounts = names.into();
 
-    /// whether to prefer the device with the fewest replicas in use (`distributed`) or with the most
-    /// (`packed`)
+    /// which device a container gets: the one with the fewest replicas in use (`distributed`), or
+    /// with the most ([`packed`](sharing.md#spread-or-pack))
     allocation_policy "allocationPolicy": Parsed<Choice<AllocationPolicy>> = "packed",
         |s| s.policy.sharing.allocation,
         |s, Parsed(Choice(policy))| s.policy.sharing.allocation = policy;
 
-    /// what a container that requests several physical devices gets. See [Several devices in one
-    /// container](#several-devices-in-one-container)
+    /// what a container gets that requests [several
+    /// devices](#several-devices-in-one-container)
     multi_device "multiDevice" not for Legacy: Parsed<Choice<MultiDevice>> = "reject",
         |s| s.policy.container.multi_device,
         |s, Parsed(Choice(answer))| s.container().multi_device = answer;
 
-    /// the device interface class that a container gets if it cannot get its devices individually.
-    /// This default applies to `wddm` and `legacy`; `mcdm` has none. See [Several devices in one
-    /// container](#several-devices-in-one-container)
+    /// the device interface class for [several devices](#several-devices-in-one-container); `mcdm`
+    /// has no default
     device_class "deviceClass": PerModel<DeviceClass>
         = "{wddm: '{1024e4c9-47c9-48d3-b4a8-f9df78523b53}'}",
         |s| text_or(s.policy.device_class(), "none"),
         |s, PerModel(class)| s.container().device_class = Some(class);
 
-    /// how many replicas of a shared resource one container may request. See [Sharing](#sharing)
+    /// how many replicas of a [shared
+    /// resource](sharing.md#keep-pods-from-requesting-several-replicas) one container may request
     shared_requests "sharedRequests": Parsed<Choice<SharedRequests>> = "one",
         |s| s.policy.sharing.shared_requests,
         |s, Parsed(Choice(number))| s.policy.sharing.shared_requests = number;
 
-    /// whether to append `.shared` to the name of a resource whose devices are shared. See
-    /// [Sharing](#sharing)
+    /// whether the names of shared resources end with
+    /// [`.shared`](sharing.md#keep-pods-from-getting-a-shared-device-by-mistake)
     rename_shared "renameShared": AtLine<Switch> = "true",
         |s| s.rename_shared,
         |s, AtLine { value: Switch(on), .. }| s.rename_shared = on;
@@ -206,34 +205,31 @@ settings! {
         |s| s.policy.publish_numa,
         |s, Switch(on)| s.policy.publish_numa = on;
 
-    /// the grace period: how long a [device that disappeared](drivers.md#devices-that-disappear)
-    /// stays listed as unhealthy
+    /// how long a [device that disappeared](drivers.md#devices-that-disappear) stays listed as
+    /// unhealthy
     removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = "5",
         |s| s.policy.removal_grace.as_secs(),
         |s, Number(seconds)| s.policy.removal_grace = Duration::from_secs(seconds);
 
-    /// whether to set `DIRECTX_VISIBLE_DEVICES` and related variables in containers. They identify
-    /// the allocated devices, but do not isolate
+    /// whether to set [variables](visibility.md#variables) that name the devices of a container
     environment_hints "environmentHints": Switch = "false",
         |s| !s.policy.container.omit_environment_hints,
         |s, Switch(on)| s.container().omit_environment_hints = !on;
 
-    /// with `launcher`, containers also get `directx-visible`, which [hides other
-    /// devices](visibility.md) from the programs that it starts. With `required`, devices are also
-    /// unhealthy while the node cannot give it to them. It needs `environmentHints`
+    /// `launcher`: containers also get [`directx-visible`](visibility.md). `required`: devices are
+    /// also unhealthy while the node lacks it. Both need `environmentHints`
     visibility "visibility": AtLine<Parsed<Choice<Visibility>>> = "off",
         |s| s.policy.container.visibility,
         |s, AtLine { value: Parsed(Choice(visibility)), .. }| s.container().visibility = visibility;
 
-    /// devices that are out of service. See [Take a device out of
-    /// service](#take-a-device-out-of-service)
+    /// devices that are [out of service](health.md#take-a-device-out-of-service)
     cordoned_devices "cordonedDevices": List<DeviceName>
         = r"['PCIROOT(0)#PCI(1B00)', 'PCI\VEN_10DE\1']",
         |s| list_text(&s.policy.cordoned),
         |s, names| s.policy.cordoned = names.into();
 
-    /// the resource's name. This default applies to `wddm`; for `mcdm` it is
-    /// `directx.microsoft.com/compute`, and for `legacy` it is `microsoft.com/directx`
+    /// the resource's name. `mcdm` has the default `directx.microsoft.com/compute`, and `legacy`
+    /// `microsoft.com/directx`
     resource_name "resourceName": AtLine<Parsed<ResourceName>> = "example.com/gpu",
         |s| s.policy.resource.clone(),
         |s, AtLine { value: Parsed(name), .. }| s.policy.resource = name;

@@ -22,7 +22,6 @@ pub(crate) const REQUESTS: Metric = Metric {
     kind: MetricType::Counter,
     labels: &["purpose", "result"],
     help: "Requests to the API server, changes of the node that it sent, and changes of the file with cordoned devices",
-    source: "the program",
 };
 
 /// When it did the last time.
@@ -31,7 +30,6 @@ pub(crate) const LAST_SUCCESS: Metric = Metric {
     kind: MetricType::Gauge,
     labels: &["purpose"],
     help: "When the last attempt for this purpose succeeded, in Unix time",
-    source: "the program",
 };
 
 /// What attempts are for: requests, and the file with cordoned devices.
@@ -171,20 +169,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_about_labels_lists_every_metric() {
+    fn the_page_about_metrics_lists_every_metric() {
         let requests = Requests::new();
         requests.succeeded(Purpose::Labels);
         let exposed = render(requests);
-        let mut rows = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
-        for Metric { name, kind, labels, help, .. } in [REQUESTS, LAST_SUCCESS] {
+        let mut rows = String::from("| metric | meaning | labels |\n|---|---|---|\n");
+        for Metric { name, labels, help, .. } in [REQUESTS, LAST_SUCCESS] {
             let labels = labels.join("`, `");
-            let kind = kind.as_str();
-            writeln!(rows, "| `{name}` | {kind} | `{labels}` | {help} |").unwrap();
+            writeln!(rows, "| `{name}` | {help} | `{labels}` |").unwrap();
         }
         assert_eq!(rows.lines().count() - 2, exposed.matches("# TYPE ").count());
         let begin = "<!-- generated from crates/programs/feature_discovery/src/monitoring.rs by \
                      cargo xtask update -->\n";
-        doc_pages::assert_part("labels.md", begin, &rows);
+        doc_pages::assert_part("metrics.md", begin, &rows);
     }
 
     #[tokio::test]

@@ -7,8 +7,7 @@ use daemon::metrics::{DEVICE_LABELS, METRICS, Metric};
 const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs by cargo xtask update -->\n";
 
 fn table() -> String {
-    let mut table =
-        String::from("| metric | type | meaning | labels | source |\n|---|---|---|---|---|\n");
+    let mut table = String::from("| metric | meaning | labels |\n|---|---|---|\n");
     for metric in METRICS {
         let device = metric.labels.starts_with(&["gpu"]);
         let has_container = metric.labels.contains(&"namespace");
@@ -25,9 +24,8 @@ fn table() -> String {
         };
         let own = own.join(", ");
         let and = if common.is_empty() || own.is_empty() { "" } else { "; " };
-        let Metric { name, kind, help, source, .. } = metric;
-        let kind = kind.as_str();
-        writeln!(table, "| `{name}` | {kind} | {help} | {common}{and}{own} | {source} |").unwrap();
+        let Metric { name, help, .. } = metric;
+        writeln!(table, "| `{name}` | {help} | {common}{and}{own} |").unwrap();
     }
     table
 }

@@ -50,15 +50,6 @@ fn every_key_in_a_mapping_and_every_variable_is_described_and_no_other() {
     assert_eq!(names("key"), all);
     assert_eq!(names("condition"), keys("resources:\n- name: a/b\n  match:\n    "));
     assert_eq!(names("variable"), config::VARIABLES);
-    let flags = [
-        "--driver-model",
-        "--config",
-        "--inventory",
-        "--device-plugin-dir",
-        "--listen",
-        "--pod-resources",
-    ];
-    assert_eq!(names("flag"), flags);
 }
 
 #[test]

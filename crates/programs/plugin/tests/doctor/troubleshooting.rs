@@ -1,4 +1,4 @@
-//! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
+//! The pages about problems against the messages of the program, its alerts and its conditions.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,18 @@ use devices::{
 use host::PnpId;
 use strum::EnumCount as _;
 
-const PAGE: &str = concat!(
-    include_str!("../../../../../docs/troubleshooting.md"),
-    include_str!("../../../../../docs/doctor.md")
-);
+const INDEX: &str = include_str!("../../../../../docs/troubleshooting.md");
+
+const PAGES: [&str; 6] = [
+    include_str!("../../../../../docs/troubleshooting/plugin.md"),
+    include_str!("../../../../../docs/troubleshooting/pending.md"),
+    include_str!("../../../../../docs/troubleshooting/refused.md"),
+    include_str!("../../../../../docs/troubleshooting/start.md"),
+    include_str!("../../../../../docs/troubleshooting/gpu.md"),
+    include_str!("../../../../../docs/troubleshooting/node.md"),
+];
+
+const FINDINGS: &str = include_str!("../../../../../docs/doctor.md");
 
 /// The text on one line, without the Markdown marks for code and emphasis, and without the dots that
 /// stand for names.
@@ -23,10 +31,12 @@ fn plain_text(text: &str) -> String {
 /// Whether the pages contain `message`. They write `N` or `M` for a number.
 fn is_explained(message: &str) -> bool {
     let message = plain_text(message);
-    let page = plain_text(PAGE);
+    let page = plain_text(&(PAGES.concat() + FINDINGS));
+    // Several messages begin with the same words up to these, and have one paragraph.
+    let clauses = message.split("per container");
     // Numbers vary, so the parts between them are compared.
-    let mut parts = message.split(|c: char| c.is_ascii_digit()).map(str::trim);
-    parts.all(|part| part.len() <= 8 || page.contains(part))
+    let mut parts = clauses.flat_map(|clause| clause.split(|c: char| c.is_ascii_digit()));
+    parts.all(|part| part.len() <= 8 || page.contains(part.trim().trim_end_matches(':')))
 }
 
 #[test]
@@ -75,7 +85,10 @@ fn every_refusal_of_an_allocation_is_explained() {
     assert_eq!(variants(of_replicas), ReplicaError::COUNT);
     for refusal in refusals {
         let text = refusal.to_string().replace("a/b", "…").replace("… does not exist", "…");
-        assert!(is_explained(text.split(" (expected").next().unwrap()), "{text}");
+        // The pages leave out what begins with these words, or have it in another paragraph.
+        let ends = [" (expected", " (HCS schema", " mcdm (untested", " the host no longer"];
+        let start = ends.iter().fold(&*text, |text, end| text.split(end).next().unwrap());
+        assert!(is_explained(start), "{text}");
     }
     for reason in UnhealthyReason::every() {
         let text = reason.to_string();
@@ -112,6 +125,50 @@ fn every_reason_not_to_advertise_an_adapter_is_explained() {
         // `doctor` has no line about the first, and only `devices --filter` has the second.
         if !matches!(reason, NotAdvertisedReason::Software | NotAdvertisedReason::Filtered(..)) {
             assert!(is_explained(&reason.to_string()), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn every_alert_is_in_the_index() {
+    let alerts = include_str!("../../../../../deploy/charts/directx-device-plugin/alerts.yaml");
+    let names = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    assert_in_the_index(names.collect(), 5);
+}
+
+#[test]
+fn every_reason_of_a_condition_is_in_the_index() {
+    for (code, at_least) in [
+        (include_str!("../../../../core/devices/src/report/condition.rs"), 5),
+        (include_str!("../../../feature_discovery/src/plugin_history.rs"), 4),
+    ] {
+        let code = code.split("#[cfg(test)]").next().unwrap();
+        // Reasons are the only texts of one word that begin with a capital letter.
+        let is_reason = |text: &&str| {
+            text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
+        };
+        assert_in_the_index(
+            code.split('"').skip(1).step_by(2).filter(is_reason).collect(),
+            at_least,
+        );
+    }
+}
+
+fn assert_in_the_index(names: Vec<&str>, at_least: usize) {
+    assert!(names.len() >= at_least, "{names:?}");
+    for name in names {
+        assert!(INDEX.contains(&format!("`{name}`")), "docs/troubleshooting.md lacks {name}");
+    }
+}
+
+#[test]
+fn a_search_finds_each_quoted_text_on_a_short_page() {
+    for page in PAGES {
+        let title = page.lines().next().unwrap();
+        let words = page.split_whitespace().count();
+        assert!(words < 700, "{title} has {words} words: an administrator in a hurry reads it");
+        for line in page.lines().filter(|line| !line.contains("```")) {
+            assert!(line.matches('`').count() % 2 == 0, "{title}: a line break inside of: {line}");
         }
     }
 }
