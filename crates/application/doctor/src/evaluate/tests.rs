@@ -2,11 +2,11 @@
 //! and below each the findings with their IDs and hints.
 
 mod hardware;
-mod windows;
 mod plugin;
 mod problems;
 mod resources;
 mod runtime_files;
+mod windows;
 
 use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
