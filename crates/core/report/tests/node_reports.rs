@@ -57,7 +57,7 @@ fn the_page_has_every_label_with_its_value_on_a_recorded_host() {
         let of_model = name.replace("<product>", &values["directx.microsoft.com/product"]);
         writeln!(rows, "| `{name}` | `{}` | {meaning} |", values[&of_model]).unwrap();
     }
-    let begin = "<!-- generated from crates/core/devices/src/report/labels.rs and \
+    let begin = "<!-- generated from crates/core/report/src/labels.rs and \
                  feature_discovery_labels.rs by cargo xtask update -->\n";
     doc_pages::assert_part("labels.md", begin, &rows);
 }

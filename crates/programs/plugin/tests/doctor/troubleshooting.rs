@@ -139,7 +139,7 @@ fn every_alert_is_in_the_index() {
 #[test]
 fn every_reason_of_a_condition_is_in_the_index() {
     for (code, at_least) in [
-        (include_str!("../../../../core/devices/src/report/condition.rs"), 5),
+        (include_str!("../../../../core/report/src/condition.rs"), 5),
         (include_str!("../../../feature_discovery/src/plugin_history.rs"), 4),
     ] {
         let code = code.split("#[cfg(test)]").next().unwrap();
