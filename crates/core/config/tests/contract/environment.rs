@@ -113,7 +113,7 @@ pub(crate) fn beside_inputs(table: impl IntoIterator<Item = (String, String)>) -
         let visible = input.trim_end_matches('\n').replace('\t', "<tab>").replace('\r', "<cr>");
         let marked: Vec<String> = visible.split('\n').map(|line| format!("> {line}")).collect();
         text.push(format!("{}\n{result}\n", marked.join("\n")));
-        assert!(seen.insert(input), "an input is there twice:\n{visible}");
+        assert!(seen.insert(input), "an input occurs twice:\n{visible}");
     }
     text.join("\n")
 }

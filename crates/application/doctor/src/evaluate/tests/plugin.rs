@@ -67,7 +67,7 @@ fn a_plugin_that_reports_nothing() {
     let mut table = Table::of(&[Subject::Plugin]);
     let answer = |answer| Some(Answers::of([(PathBuf::from("/x/wddm-1.sock"), answer)]));
     table.row("not asked: an inventory", |facts| facts.plugin = None);
-    table.row("nobody answers", |facts| facts.plugin = Some(Answers::default()));
+    table.row("no daemon answers", |facts| facts.plugin = Some(Answers::default()));
     table.row("busy", |facts| facts.plugin = answer(Err(StatusError::Busy)));
     table.row("a plugin of another version", |facts| {
         let name = "a/b".to_owned();
