@@ -2,7 +2,9 @@
 
 mod chosen_host;
 mod completions;
+pub mod configuration;
 pub mod device_summary;
+mod disk;
 mod failure;
 pub mod file_poll;
 pub mod frontends;
@@ -21,6 +23,7 @@ pub use chosen_host::{
     add_not_listed, add_nvidia, list_store_files, open_host, read_host, read_inventory,
 };
 pub use completions::{parse, parse_from, with_completions, write_completions};
+pub use disk::disk;
 pub use failure::{Failure, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::error_chain;

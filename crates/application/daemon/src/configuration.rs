@@ -1,10 +1,9 @@
-//! The configuration of this process, and its changes.
+//! The configuration of the daemon: its log and its changes.
 
+mod log;
 mod reload;
-mod source;
 mod watch;
 
+pub use log::{log, log_notice};
 pub use reload::{ConfigReload, ReloadStatus};
-pub use source::{load, log, log_notice};
-#[cfg(unix)]
 pub(crate) use watch::read_again;

@@ -7,6 +7,7 @@ use command_line::{Failure, HostError};
 use config::ConfigError;
 use device_plugin::{DeviceListError, RunError};
 use devices::ResourceName;
+use process::ProcessError;
 
 /// Why the daemon, or a part of it, cannot do its work.
 #[derive(Debug, thiserror::Error)]
@@ -28,25 +29,12 @@ pub enum DaemonError {
     /// The adapters of the host cannot be read.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The log file cannot be opened.
-    #[error("cannot open the log file `{}`", path.display())]
-    LogFile {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
     /// A file or folder of `directx-visible` cannot be used.
     #[error(transparent)]
     Launcher(#[from] LauncherError),
     /// The operating system refuses a thread, an event loop or a signal handler.
-    #[error("cannot {what}")]
-    System {
-        /// What the daemon wanted to do.
-        what: &'static str,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// A thread of the daemon has panicked.
     #[error("the thread that {0} panicked")]
     Panic(&'static str),
@@ -127,10 +115,8 @@ impl DaemonError {
                 "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                  devices over several resources with `resources:`",
             ),
-            DaemonError::LogFile { .. } => {
-                Some("use the path of a file that this user may create, with `--log-file`")
-            }
-            DaemonError::System { .. } | DaemonError::Panic(_) | DaemonError::Serve(_) => None,
+            DaemonError::Process(error) => error.hint(),
+            DaemonError::Panic(_) | DaemonError::Serve(_) => None,
         }
     }
 
@@ -139,13 +125,10 @@ impl DaemonError {
         match self {
             DaemonError::Configuration(_)
             | DaemonError::ConfigurationGone(_)
-            | DaemonError::List { .. }
-            | DaemonError::LogFile { .. } => true,
+            | DaemonError::List { .. } => true,
             DaemonError::Host(error) => error.is_wrong_usage(),
-            DaemonError::Launcher(_)
-            | DaemonError::System { .. }
-            | DaemonError::Panic(_)
-            | DaemonError::Serve(_) => false,
+            DaemonError::Process(error) => error.is_wrong_usage(),
+            DaemonError::Launcher(_) | DaemonError::Panic(_) | DaemonError::Serve(_) => false,
         }
     }
 }

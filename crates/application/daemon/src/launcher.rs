@@ -59,7 +59,9 @@ impl NodeLauncher {
     pub(crate) fn update(&mut self, catalog: &Catalog) -> LauncherFiles {
         let Some(provide) = &self.provide else { return LauncherFiles::Simulated };
         if !catalog.mounts_launcher() {
-            (self.folder, self.problem, self.check_at) = (None, None, None);
+            self.folder = None;
+            self.problem = None;
+            self.check_at = None;
             return LauncherFiles::NotProvided;
         }
         let were_removed = self.were_removed();
@@ -138,14 +140,14 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::logging::test_log::Log;
+    use process::logging::test_log::Log;
 
     fn catalog(config: &str) -> Catalog {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
         let flags = config::Flags { config: Some(file), ..Default::default() };
-        let config = crate::configuration::load(&flags).unwrap();
+        let config = command_line::configuration::load(&flags).unwrap();
         Catalog::new(config.policy)
     }
 

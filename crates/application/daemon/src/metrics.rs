@@ -1,13 +1,12 @@
 //! The metrics of the plugin and its devices, and their text.
 //!
 //! [`PluginMetrics`] counts what the daemon does. A [`Scrape`] adds what is known at one moment:
-//! the device set, the telemetry and who holds which device. [`render`] turns it into text.
+//! the device set, the telemetry and who holds which device. [`render`](process::metrics::render) turns it into text.
 //! Names, types, labels and descriptions are in [`METRICS`], from which the documentation is
 //! generated.
 
 mod catalog;
 mod device_metrics;
-mod exposition;
 mod plugin_metrics;
 
 use std::collections::BTreeMap;
@@ -18,6 +17,7 @@ use std::time::Duration;
 use device_plugin::Readiness;
 use devices::DeviceSet;
 use host::{Luid, ReplicaId, Telemetry};
+use process::metrics::labels;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -26,8 +26,7 @@ use win32::container_processes::ContainerProcess;
 
 use crate::configuration::ReloadStatus;
 
-pub use catalog::{DEVICE_LABELS, METRICS, Metric};
-pub use exposition::{CONTENT_TYPE, Labels, labels, render};
+pub use catalog::{DEVICE_LABELS, METRICS};
 pub use plugin_metrics::{PluginMetrics, RefusalReason};
 
 /// What is known at the moment of a scrape.

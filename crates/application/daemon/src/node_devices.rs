@@ -23,19 +23,20 @@ use tokio::time::{Instant, timeout};
 
 use crate::DaemonError;
 use crate::configuration::ConfigReload;
-use crate::cordon_file;
-use crate::host::Cause;
-use crate::host::adapter_reader::{Read, Reads};
-use crate::host::kernel_comparison::KernelComparison;
-use crate::host::nvidia::{NvidiaGpus, NvidiaReader};
+use plugin_status::cordon_file;
+use crate::readers::Cause;
+use crate::readers::adapter_reader::{Read, Reads};
+use crate::readers::kernel_comparison::KernelComparison;
+use crate::readers::nvidia::{NvidiaGpus, NvidiaReader};
 use crate::launcher::NodeLauncher;
-use crate::logging::{self, Repeated};
+use process::event_loop::reached;
+use process::logging::Repeated;
+use crate::change_log;
 use crate::node_devices::advertised_resource::AdvertisedResource;
 use crate::node_devices::published_devices::PublishedDevices;
-use crate::plugin_report::PluginReport;
-use crate::status::pod_uid;
+use plugin_status::plugin_report::PluginReport;
+use plugin_status::status::pod_uid;
 
-pub use advertised_resource::plan_on_this_machine;
 pub use published_devices::Discovery;
 pub use sources::NodeSources;
 
@@ -179,7 +180,7 @@ impl NodeDevices {
             }
             gpus = self.nvidia_reader.next() => self.apply_nvidia(gpus),
             warnings = self.kernel_comparison.next() => {
-                logging::log_adapter_warnings(&self.only_in_kernel, &warnings);
+                change_log::log_adapter_warnings(&self.only_in_kernel, &warnings);
                 self.only_in_kernel = warnings;
             }
             cordoned = next_cordons(&mut self.cordons) => {
@@ -216,8 +217,8 @@ impl NodeDevices {
         };
         self.published.metrics.discovery_seconds.observe(read.duration.as_secs_f64());
         self.failures = Repeated::default();
-        logging::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
-        logging::log_devices_without_adapter(
+        change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
+        change_log::log_devices_without_adapter(
             &self.snapshot.devices_without_adapter,
             &snapshot.devices_without_adapter,
         );
@@ -257,7 +258,7 @@ impl NodeDevices {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = set.resources.iter().map(|resource| list(resource));
         let lists = lists.collect::<Result<Vec<_>, _>>()?;
-        logging::log_changes(&DeviceSet::default(), &set);
+        change_log::log_changes(&DeviceSet::default(), &set);
         self.publish(Discovery::Done(Arc::new(set)), lists.into_iter().map(Ok));
         Ok(())
     }
@@ -290,7 +291,7 @@ impl NodeDevices {
         let lists = lists.into_iter().collect::<Result<Vec<_>, _>>()?;
         let is_pending = self.published.pending().is_some();
         if !is_pending {
-            logging::log_changes(&before, &set);
+            change_log::log_changes(&before, &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
             self.published.metrics.remove_resource(removed.spec.name.as_str());
@@ -323,7 +324,7 @@ impl NodeDevices {
     /// keeps its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         let (set, lists) = fitting(set);
-        logging::log_changes(before, &set);
+        change_log::log_changes(before, &set);
         self.publish(Discovery::Done(Arc::new(set)), lists);
     }
 
@@ -371,7 +372,7 @@ impl NodeDevices {
             rejected_configuration: self.configuration.last_error(),
             ..PluginReport::new(pod_uid(), &set, self.published.pending())
         };
-        logging::log_moved_devices(&self.device_resources.update(&report.node));
+        change_log::log_moved_devices(&self.device_resources.update(&report.node));
         let unknown = match &self.snapshot.cordoned {
             Cordons::Unknown(reason) => Some(format!(
                 "the cordoned devices are not known: {reason}; hint: {}",
@@ -406,14 +407,6 @@ async fn next_cordons(
     let changed = cordons.changed().await;
     changed.map_err(|_| DaemonError::Panic("follows the cordoned devices"))?;
     Ok(cordons.borrow_and_update().clone())
-}
-
-/// Waits until this time, or forever.
-async fn reached(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// The next of the [`Reads`].

@@ -12,18 +12,18 @@ use config::{Config, Flags};
 use device_plugin::pod_resources::{PodAttribution, default_endpoint};
 use device_plugin::{DevicePlugin, default_device_plugin_dir};
 use devices::Catalog;
+use process::event_loop::{self, EventLoop};
+use process::signals;
 
 use crate::DaemonError;
 use crate::configuration::{self, ConfigReload};
-use crate::cordon_file;
-use crate::event_loop::{self, EventLoop};
-use crate::host::container_processes::ContainerProcesses;
-use crate::host::{HostAccess, telemetry};
+use plugin_status::cordon_file;
+use crate::readers::container_processes::ContainerProcesses;
+use crate::readers::{HostAccess, telemetry};
 use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
 use crate::node_devices::{DEMONSTRATION, NodeDevices, NodeSources};
-use crate::signals;
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Daemon {
         Ok(Daemon {
             event_loop: event_loop::build()?,
             host: HostAccess::of(settings.inventory.as_deref(), settings.flags.demonstration)?,
-            config: configuration::load(&settings.flags)?,
+            config: command_line::configuration::load(&settings.flags)?,
             settings,
         })
     }
@@ -66,9 +66,8 @@ impl Daemon {
     pub fn run(self) -> Result<(), DaemonError> {
         let Daemon { event_loop, mut host, config, settings } = self;
         let _entered = event_loop.enter();
-        // The handlers are installed before the first log line, because whoever reads it may ask
-        // for a shutdown.
-        let signal = signals::shutdown_signal(true)?;
+        // Before the first log line: a test or service manager may send the signal when it reads it.
+        let signal = signals::shutdown_signal(Some(configuration::read_again))?;
         configuration::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);

@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;
 use crate::configuration::ConfigReload;
-use crate::host::Cause;
-use crate::host::adapter_reader::Read;
+use crate::readers::Cause;
+use crate::readers::adapter_reader::Read;
 use crate::node_devices::NodeSources;
 
 /// What the devices of a node depend on. Nothing reads a file or uses a thread, so a test may pause

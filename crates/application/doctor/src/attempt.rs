@@ -20,7 +20,8 @@ use tokio::sync::watch;
 
 use crate::finding::{Finding, Status, counts};
 use crate::output::Report;
-use crate::request::{Request, Step};
+use crate::request::Request;
+use crate::step::Step;
 use crate::stop::{PANICKED, Stop};
 use crate::{collect, evaluate};
 

@@ -14,40 +14,19 @@ mod software;
 
 use std::path::Path;
 
-use command_line::HostError;
-use config::{Config, ConfigError};
-use daemon::answering_daemons::{Answers, NodeState};
-use daemon::{DaemonError, cordon_file, event_loop};
+use command_line::{Failure, HostError};
+use plugin_status::answering_daemons::{Answers, NodeState};
+use plugin_status::cordon_file;
+use process::event_loop;
 use host::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
 
-use crate::evaluate::NOT_IN_INVENTORY;
-use crate::finding::{Finding, Subject};
-use crate::image::ImageVersion;
+use crate::facts::NodeFacts;
 use crate::request::Request;
 
 #[cfg(windows)]
 pub use software::node_software;
 
-/// What is known of a node, as plain values that are not judged.
-pub(crate) struct NodeFacts {
-    /// The host, live or from an inventory, with the files of every driver store folder listed.
-    /// What is `None` in `node` is not in the inventory; a live machine has a value for everything
-    /// except a failure.
-    pub(crate) snapshot: HostSnapshot,
-    /// Why the adapters could not be read; the snapshot then has none.
-    pub(crate) unread: Option<HostError>,
-    /// The files of `directx-visible` that this node lacks; empty for an inventory.
-    pub(crate) missing_launcher_files: Vec<&'static str>,
-    pub(crate) image: Option<ImageVersion>,
-    /// What was found out about the kubelet's device plugin directory and the socket in it.
-    pub(crate) directory: [Finding; 2],
-    /// What the plugin of this node answers; `None` if the node is an inventory.
-    pub(crate) plugin: Option<Answers>,
-    /// The configuration that `serve` would run with.
-    pub(crate) configuration: Result<Config, ConfigError>,
-}
-
-pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
+pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let inventory = request.input.inventory.as_deref();
     let (mut snapshot, unread) = match inventory {
         Some(inventory) => (command_line::read_inventory(inventory)?, None),
@@ -63,10 +42,9 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
         Some(path) => {
             let read = cordon_file::devices_in(cordon_file::path_in(&path));
             snapshot.cordoned = cordons(read, plugin.as_ref());
-            device_plugin_dir::inspect(&path)?
+            Some(device_plugin_dir::inspect(&path)?)
         }
-        None => [Subject::KubeletDirectory, Subject::KubeletSocket]
-            .map(|subject| subject.skipped(NOT_IN_INVENTORY)),
+        None => None,
     };
     let image = request.image_os_version;
     Ok(NodeFacts {
@@ -82,7 +60,7 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, DaemonError> {
 
 /// What the plugin with sockets in `directory` answers. A directory that cannot be read is another
 /// finding.
-fn plugin_in(directory: &Path) -> Result<Answers, DaemonError> {
+fn plugin_in(directory: &Path) -> Result<Answers, Failure> {
     let answers = event_loop::build()?.block_on(Answers::ask(directory, &[]));
     Ok(answers.unwrap_or_default())
 }

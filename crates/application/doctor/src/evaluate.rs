@@ -2,6 +2,7 @@
 
 mod causes;
 mod containerd_releases;
+mod device_plugin_dir;
 mod hardware;
 mod license;
 mod plugin;
@@ -12,18 +13,11 @@ mod software;
 pub(crate) mod tests;
 mod windows;
 
-use devices::{Criteria, DeviceSet, discover};
+use devices::{Catalog, Criteria, DeviceSet, discover};
 use host::HostSnapshot;
 
-use crate::collect::NodeFacts;
-use crate::finding::{Finding, FindingId, Subject};
-
-/// Why the software of a node is not checked, nor the kubelet's directory.
-pub(crate) const NOT_IN_INVENTORY: &str =
-    "the inventory does not contain it; run doctor on the node";
-
-/// Why what depends on the adapters is not checked.
-pub(crate) const UNREAD: &str = "the adapters could not be read";
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, FindingId, Subject, UNREAD};
 
 /// What to do about a host of which nothing is advertised, as `doctor` says it about the causes.
 #[must_use]
@@ -57,6 +51,8 @@ pub fn advice(set: &DeviceSet, snapshot: &HostSnapshot) -> Vec<String> {
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let host = &facts.snapshot.host;
     let node = &facts.snapshot.node;
+    let configuration = facts.configuration.as_ref();
+    let catalog = configuration.ok().map(|config| Catalog::new(config.policy.clone()));
     let mut checks = vec![
         windows::windows(host),
         windows::hcs(host, node.hcs_failure.as_ref(), &facts.configuration),
@@ -64,7 +60,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         software::containerd(node.containerd.as_ref(), node.kubelet.as_ref()),
         software::kubelet(node.kubelet.as_ref()),
     ];
-    checks.extend(facts.directory.clone());
+    checks.extend(device_plugin_dir::device_plugin_dir(facts.directory.as_ref()));
     checks.extend(plugin::plugin(facts));
     checks.extend(resources::configuration(&facts.configuration));
     // Devices are checked even if the configuration does not advertise them.
@@ -75,10 +71,10 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
         checks.extend(unknown.map(|subject| subject.skipped(UNREAD)));
     } else {
         checks.extend(hardware::devices(&devices, &facts.snapshot));
-        checks.extend(resources::advertised(facts));
+        checks.extend(resources::advertised(facts, catalog.as_ref()));
         checks.push(hardware::visibility(&devices, facts));
     }
-    checks.extend(resources::launcher(facts));
+    checks.extend(resources::launcher(facts, catalog.as_ref()));
     checks.push(hardware::nvml(&devices, &facts.snapshot));
     checks.push(license::license(&devices, facts));
     checks

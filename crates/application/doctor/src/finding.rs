@@ -5,8 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::request::Step;
+use crate::step::Step;
 use crate::stop::Reason;
+
+/// Why the software of a node is not checked, nor the kubelet's directory.
+pub(crate) const NOT_IN_INVENTORY: &str =
+    "the inventory does not contain it; run doctor on the node";
+
+/// Why what depends on the adapters is not checked.
+pub(crate) const UNREAD: &str = "the adapters could not be read";
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Finding {

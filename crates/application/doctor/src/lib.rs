@@ -9,11 +9,13 @@ mod aging_facts;
 mod attempt;
 mod collect;
 mod evaluate;
+mod facts;
 mod finding;
 mod image;
 mod output;
 mod problem_codes;
 mod request;
+mod step;
 mod stop;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use command_line::Failure;
-use daemon::{DaemonError, event_loop, signals};
+use process::{event_loop, signals};
 
 #[cfg(windows)]
 pub use crate::collect::node_software;
@@ -42,8 +44,8 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
     }
     let report = if tries || request.tries {
         event_loop::build()?.block_on(async {
-            let interrupt = signals::shutdown_signal(false)?;
-            Ok::<_, DaemonError>(attempt::attempt(request, interrupt).await)
+            let interrupt = signals::shutdown_signal(None)?;
+            Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
         })?
     } else {
         let Request { skip, wait_for_event, image, .. } = request;
@@ -62,9 +64,9 @@ pub fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
 }
 
 /// What `look` reports, or that it panicked.
-fn reported(look: impl FnOnce() -> Result<Report, DaemonError>) -> Result<Report, DaemonError> {
+fn reported(look: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_panic| {
-        let checks = vec![request::Step::Doctor.error(&anyhow!(PANICKED))];
+        let checks = vec![step::Step::Doctor.error(&anyhow!(PANICKED))];
         Ok(Report { checks, ..Report::default() })
     })
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
 use config::{Config, ConfigError, Flags};
-use daemon::configuration;
-use strum::{IntoStaticStr, VariantArray};
+use command_line::configuration;
 
 use crate::image::ImageVersion;
 use crate::output::OutputFormat;
+use crate::step::Step;
 
 /// What follows the options of `doctor`.
 pub const DOCTOR_EXAMPLES: &str = concat!(
@@ -90,24 +90,6 @@ pub struct Request {
     /// Command to run in the containers instead of `directx-device-plugin devices`, after `--`
     #[arg(last = true, value_name = "COMMAND", requires = "image")]
     pub(crate) command: Vec<String>,
-}
-
-/// What `verify` tries, in this order.
-#[derive(ValueEnum, IntoStaticStr, VariantArray, Clone, Copy, PartialEq, Eq, Debug)]
-#[strum(serialize_all = "kebab-case")]
-pub(crate) enum Step {
-    /// every check of `doctor`
-    Doctor,
-    /// create, connect, watch and delete a socket in the device plugin directory
-    Socket,
-    /// read the adapters several times
-    Discovery,
-    /// wait for a device event
-    Events,
-    /// register a temporary resource with the kubelet
-    Kubelet,
-    /// start containers with one device and with several
-    Container,
 }
 
 impl Request {

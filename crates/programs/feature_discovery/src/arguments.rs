@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
 use command_line::options::DevicePluginDir;
 use command_line::{Failure, OutputFormat};
-use daemon::logging::LogArguments;
+use process::logging::LogArguments;
 
 use crate::cleanup::CleanupArguments;
 
@@ -45,7 +45,7 @@ pub(crate) struct CommandLine {
     #[command(flatten)]
     pub(crate) directory: DevicePluginDir,
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9401; `:9401` for every address
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "print", value_parser = daemon::monitoring::parse_address)]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "print", value_parser = process::monitoring::parse_address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices

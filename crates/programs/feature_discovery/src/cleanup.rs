@@ -10,7 +10,7 @@ use cluster::{
     Client, ClusterError, FailureKind, Node, ResourceExt as _, applied_labels, condition, has_taint,
 };
 use command_line::{Failure, error_chain};
-use daemon::event_loop;
+use process::event_loop;
 use futures_util::stream::{StreamExt as _, iter};
 use report::ConditionKind;
 use strum::VariantArray as _;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use daemon::cordon_file;
+use plugin_status::cordon_file;
 use host::DeviceName;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;

@@ -1,7 +1,7 @@
 //! The desired labels and conditions of the node object. No I/O.
 
 use cluster::Node;
-use daemon::answering_daemons::NodeListing;
+use plugin_status::answering_daemons::NodeListing;
 use devices::ResourceName;
 use host::{CORDON_ANNOTATION, DeviceName};
 use report::{

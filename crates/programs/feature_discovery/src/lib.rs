@@ -23,10 +23,10 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use daemon::answering_daemons::NodeState;
-use daemon::logging::{self, LogDestination};
-use daemon::plugin_client::PluginClient;
-use daemon::{event_loop, signals};
+use plugin_status::answering_daemons::NodeState;
+use process::logging::{self, LogDestination};
+use plugin_status::plugin_client::PluginClient;
+use process::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
 use tokio::sync::watch;
 
@@ -58,7 +58,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let event_loop = event_loop::build()?;
     let _entered = event_loop.enter();
-    let shutdown = signals::shutdown_signal(false)?;
+    let shutdown = signals::shutdown_signal(None)?;
     let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
     let reporter = Reporter::new(
         client,

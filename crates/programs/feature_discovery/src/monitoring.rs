@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use daemon::DaemonError;
-use daemon::metrics::{CONTENT_TYPE, Metric, labels, render};
-use daemon::monitoring::{Answer, Page, health, other_page, page, serve_pages, text};
+use process::ProcessError;
+use process::metrics::{CONTENT_TYPE, Metric, labels, render};
+use process::monitoring::{Answer, Page, health, other_page, page, serve_pages, text};
 use http::StatusCode;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -138,7 +138,7 @@ impl Collector for Requests {
 }
 
 /// Starts to serve `/metrics`, `/readyz`, and `/healthz` for the event loop of the caller.
-pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), DaemonError> {
+pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), ProcessError> {
     let event_loop = Handle::current();
     let answer: Answer = Arc::new(move |request| {
         let event_loop = event_loop.clone();

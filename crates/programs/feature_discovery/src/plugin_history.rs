@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use daemon::answering_daemons::{
+use plugin_status::answering_daemons::{
     NodeListing, NodeState, ServedResource, SilenceReason, SilentDaemon,
 };
 use devices::ResourceName;
@@ -216,7 +216,7 @@ impl Outage {
 mod tests {
     use std::num::NonZeroU32;
 
-    use daemon::plugin_report::PluginVersion;
+    use plugin_status::plugin_report::PluginVersion;
     use devices::DriverModel;
 
     use super::*;

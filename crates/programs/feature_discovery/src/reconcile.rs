@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{ClusterError, FailureKind, Node, has_applied, has_taint};
-use daemon::logging::Repeated;
+use process::logging::Repeated;
 use report::{Condition, Labels};
 use strum::VariantArray as _;
 use tokio::time::Instant;

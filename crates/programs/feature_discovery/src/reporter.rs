@@ -13,13 +13,14 @@ use std::time::Duration;
 use cluster::{
     Client, ClusterError, Event, FailureKind, Node, NodeCondition, NodeWatch, WatchEvent, has_taint,
 };
-use daemon::answering_daemons::NodeState;
+use plugin_status::answering_daemons::NodeState;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use report::{Condition, DeviceEvent, DeviceResources, device_events};
 use strum::VariantArray as _;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use process::event_loop::reached;
+use tokio::time::{Instant, sleep};
 
 use crate::cordon_writer::CordonWriter;
 use crate::desired::{Desired, cordoned_devices};
@@ -543,10 +544,3 @@ async fn changed<T>(values: &mut watch::Receiver<T>) {
     }
 }
 
-/// Waits until this time, or forever.
-async fn reached(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}

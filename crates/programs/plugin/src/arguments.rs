@@ -1,7 +1,7 @@
 //! The command lines of `directx-device-plugin` and of the programs for one driver model.
 
 use clap::{Command as ClapCommand, CommandFactory, Parser, Subcommand};
-use daemon::logging::LogArguments;
+use process::logging::LogArguments;
 use devices::DriverModel;
 use doctor::{DOCTOR_EXAMPLES, VERIFY_EXAMPLES};
 

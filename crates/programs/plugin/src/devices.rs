@@ -10,7 +10,7 @@ use command_line::device_summary::{health, supports};
 use command_line::options::{DriverModels, Input};
 use command_line::{Failure, OutputFormat};
 use config::Flags;
-use daemon::configuration;
+use command_line::configuration;
 use devices::{Catalog, Criteria, Device, Filter, Selection, discover};
 use host::printable::{printable, printable_display};
 use host::{DriverKey, HostSnapshot, Luid, PnpDevice, error_chain};

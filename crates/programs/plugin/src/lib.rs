@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use ::devices::DriverModel;
 use clap::CommandFactory;
 use command_line::Failure;
-use daemon::logging::{self, LogDestination};
+use process::logging::{self, LogDestination};
 
 use crate::arguments::{Command, CommandLine, OneModelCommandLine, one_model_command};
 use crate::serve::ServeArguments;

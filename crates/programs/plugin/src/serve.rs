@@ -8,8 +8,8 @@ use command_line::options::{DevicePluginDir, DriverModels, Input};
 use command_line::{Failure, error_chain};
 use config::Flags;
 use daemon::DaemonError;
-use daemon::logging::{self, LogArguments, LogDestination};
-use daemon::monitoring;
+use process::logging::{self, LogArguments, LogDestination};
+use process::monitoring;
 use daemon::run::{Daemon, Settings};
 use devices::DriverModel;
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use command_line::Failure;
-use daemon::logging::LogArguments;
+use process::logging::LogArguments;
 
 use crate::serve::ServeArguments;
 
@@ -109,7 +109,7 @@ impl StoredOptions {
 mod tests {
     use std::path::Path;
 
-    use daemon::logging::LogDestination;
+    use process::logging::LogDestination;
 
     use super::*;
 

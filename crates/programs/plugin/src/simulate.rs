@@ -20,9 +20,9 @@ use command_line::Failure;
 use command_line::options::DriverModels;
 use command_line::verdict::print_report;
 use config::Flags;
-use daemon::configuration;
-use daemon::event_loop;
-use daemon::logging::LogArguments;
+use command_line::configuration;
+use process::event_loop;
+use process::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use devices::{

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use clap::Args;
 use command_line::options::DriverModels;
 use command_line::{Failure, OutputFormat};
-use daemon::answering_daemons::Answers;
-use daemon::event_loop;
-use daemon::status::{Report, pod_uid};
+use plugin_status::answering_daemons::Answers;
+use process::event_loop;
+use plugin_status::status::{Report, pod_uid};
 use device_plugin::default_device_plugin_dir;
 
 #[derive(Args, Debug)]

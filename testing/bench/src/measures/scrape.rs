@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use daemon::metrics::{Holder, PluginMetrics, Scrape, render};
+use daemon::metrics::{Holder, PluginMetrics, Scrape};
+use process::metrics::render;
 use devices::{DeviceSet, Moment};
 use host::{EngineKind, EngineTelemetry, Luid, MemoryUse, Telemetry};
 use tokio::time::sleep;

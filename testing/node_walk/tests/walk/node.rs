@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{Config, ConfigError, Environment, Flags};
-use daemon::answering_daemons::{Answers, NodeState};
-use daemon::cordon_file;
+use plugin_status::answering_daemons::{Answers, NodeState};
+use plugin_status::cordon_file;
 use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
 use device_plugin::status::{StatusError, query_all};

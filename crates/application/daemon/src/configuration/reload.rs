@@ -8,8 +8,10 @@ use config::{Config, Flags};
 use devices::DriverModel;
 use tokio::sync::{mpsc, watch};
 
+use process::ProcessError;
+
 use crate::DaemonError;
-use crate::configuration::source;
+use crate::configuration::log;
 use crate::configuration::watch::{Update, start as start_watch};
 
 /// The longest error that is reported to a client, in characters. An error may quote the file.
@@ -46,7 +48,7 @@ impl ConfigReload {
 
     /// Follows the configuration of a process with these `flags`, which was `active` at the start.
     pub fn start(flags: Flags, active: Config) -> Result<ConfigReload, DaemonError> {
-        let updates = start_watch(flags).map_err(|source| DaemonError::System {
+        let updates = start_watch(flags).map_err(|source| ProcessError::System {
             what: "start the thread that follows the configuration",
             source,
         })?;
@@ -101,7 +103,7 @@ impl ConfigReload {
                 }
                 Some(Ok(config)) => {
                     // The policy is the same, but the file may be another one.
-                    source::log_changes(&following.active, &config);
+                    log::log_changes(&following.active, &config);
                     following.active = config;
                     if self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                         tracing::info!("the active configuration is up to date");
@@ -115,7 +117,7 @@ impl ConfigReload {
     /// Records that the configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
-        source::log_changes(&following.active, &config);
+        log::log_changes(&following.active, &config);
         following.active = config;
         self.status.send_modify(|status| {
             status.applied += 1;

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use command_line::configuration::{FileState, Reading, read};
 use command_line::file_poll::{FilePoll, INTERVAL};
 use config::{Config, Flags};
 use tokio::sync::mpsc;
 
 use crate::DaemonError;
-use crate::configuration::source::{self, FileState, Reading};
 
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(5);
@@ -25,7 +25,6 @@ pub(crate) type Update = Result<Config, DaemonError>;
 static READ_AGAIN: AtomicBool = AtomicBool::new(false);
 
 /// Makes the thread read the files again, if it runs, although they look the same.
-#[cfg(unix)]
 pub(crate) fn read_again() {
     READ_AGAIN.store(true, Ordering::Relaxed);
 }
@@ -34,7 +33,7 @@ pub(crate) fn read_again() {
 pub(crate) fn start(flags: Flags) -> io::Result<mpsc::UnboundedReceiver<Update>> {
     let (updates, received) = mpsc::unbounded_channel();
     let mut watched = WatchedFiles::new(MISSING_TIME);
-    let mut update = watched.update(|| source::read(&flags));
+    let mut update = watched.update(|| read(&flags));
     std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
         while !updates.is_closed() {
             if let Some(update) = update.take() {
@@ -43,7 +42,7 @@ pub(crate) fn start(flags: Flags) -> io::Result<mpsc::UnboundedReceiver<Update>>
             }
             sleep(INTERVAL);
             watched.is_due |= READ_AGAIN.swap(false, Ordering::Relaxed);
-            update = watched.update(|| source::read(&flags));
+            update = watched.update(|| read(&flags));
         }
     })?;
     Ok(received)
@@ -110,7 +109,7 @@ mod tests {
 
     fn reading(state: FileState) -> Reading {
         let files = [("config.yaml".into(), state)].into();
-        Reading { result: source::load(&Flags::default()), files }
+        Reading { result: command_line::configuration::load(&Flags::default()), files }
     }
 
     /// The error, or an empty text for a valid configuration.

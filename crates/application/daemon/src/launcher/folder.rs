@@ -5,7 +5,6 @@
 //! allocation whenever it restarts, and several daemons may run on a node.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -42,9 +41,7 @@ impl LauncherFolder {
     /// Makes a folder contain the files of the first source, and returns it.
     pub(crate) fn provide(&self) -> Result<String, LauncherError> {
         let files = self.source_files()?;
-        let mut hasher = DefaultHasher::new();
-        files.hash(&mut hasher);
-        let folder = self.root.join(format!("{:016x}", hasher.finish()));
+        let folder = self.root.join(checksum(&files));
         self.fill(&folder, &files)?;
         Ok(folder.display().to_string())
     }
@@ -100,11 +97,22 @@ impl LauncherFolder {
     }
 }
 
-/// A file with this content in `folder`, which no other daemon has. `create` creates it, or fails if
-/// it exists.
+/// The name of the folder for these files: plugins of every version give the same content the same
+/// name.
+fn checksum(files: &[(&str, Vec<u8>)]) -> String {
+    let mut checksum = crc32fast::Hasher::new();
+    for (name, content) in files {
+        checksum.update(name.as_bytes());
+        checksum.update(&content.len().to_le_bytes());
+        checksum.update(content);
+    }
+    format!("{:08x}", checksum.finalize())
+}
+
+/// Writes `content` to a new file with a random name. `create` creates it, or fails if it exists.
 ///
-/// Its name is random, but no error contains it, so equal errors have equal texts and are logged
-/// once. The errors of [`NamedTempFile`] contain it.
+/// No error contains the name, so equal errors have equal texts and are logged once. The errors of
+/// [`NamedTempFile`] contain it.
 ///
 /// # Errors
 /// The error of the operating system.

@@ -1,19 +1,7 @@
 //! Every metric: its name, type, labels and description.
 
+use process::metrics::Metric;
 use prometheus_client::metrics::MetricType;
-
-/// One metric.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// The name, with the suffix `_total` of a counter.
-    pub name: &'static str,
-    /// The type.
-    pub kind: MetricType,
-    /// The labels.
-    pub labels: &'static [&'static str],
-    /// One phrase for the help text, without a period.
-    pub help: &'static str,
-}
 
 /// The labels of a device and those of the only container that holds it, before labels of a metric.
 macro_rules! device_labels {

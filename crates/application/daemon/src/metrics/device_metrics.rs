@@ -12,7 +12,9 @@ use host::{EngineTelemetry, LicenseState, MemoryUse, PnpId, Telemetry};
 use prometheus_client::encoding::DescriptorEncoder;
 use win32::container_processes::ContainerProcess;
 
-use crate::metrics::{Holder, Labels, Scrape, catalog, labels};
+use process::metrics::{Labels, labels};
+
+use crate::metrics::{Holder, Scrape, catalog};
 
 /// Namespace, pod and container.
 type Container<'a> = (&'a str, &'a str, &'a str);

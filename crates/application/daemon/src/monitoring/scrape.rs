@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use win32::container_processes::ContainerName;
 
 use crate::configuration::ReloadStatus;
-use crate::host::container_processes::ContainerProcesses;
-use crate::host::telemetry::DeviceTelemetry;
-use crate::logging::output;
-use crate::metrics::{Holder, Scrape, render};
+use crate::readers::container_processes::ContainerProcesses;
+use crate::readers::telemetry::DeviceTelemetry;
+use process::logging;
+use process::metrics::render;
+use crate::metrics::{Holder, Scrape};
 use crate::node_devices::published_devices::PublishedDevices;
 
 /// Where the values of a scrape and of the probes come from.
@@ -61,7 +62,7 @@ impl Sources {
             processes,
             readiness,
             reloads,
-            log_lines_dropped: output::dropped_lines(),
+            log_lines_dropped: logging::dropped_lines(),
             readings: self.readings().await,
         })
     }

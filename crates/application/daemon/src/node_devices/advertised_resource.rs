@@ -9,13 +9,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use command_line::disk;
 use device_plugin::{
     Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
     Status, async_trait,
 };
 use devices::{
-    DeviceSet, Disk, DriverModel, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
-    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    DeviceSet, DriverModel, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
+    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, plan_on_disk,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
@@ -44,19 +45,6 @@ fn model(origin: ResourceOrigin) -> Option<DriverModel> {
         ResourceOrigin::Model(model) => Some(model),
         ResourceOrigin::Rule(_) => None,
     }
-}
-
-/// Plans a container on this machine: whether a file of a live host exists is read from its disk.
-pub fn plan_on_this_machine<'a>(
-    resource: &ResourceDevices,
-    ids: impl IntoIterator<Item = &'a str>,
-    host: &HostFacts,
-) -> Result<Plan, PlanError> {
-    let disk = Disk {
-        exists: &|path| Path::new(path).is_file(),
-        folders: &|path| win32::files::folders(Path::new(path)),
-    };
-    devices::plan_on_disk(resource, ids, host, disk)
 }
 
 impl AdvertisedResource {
@@ -189,7 +177,7 @@ impl device_plugin::Resource for AdvertisedResource {
         let began = Instant::now();
         let set = self.devices.set();
         let resource = self.of(&set)?;
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
+        let plan = plan_on_disk(resource, ids.iter().map(String::as_str), &set.host, disk())
             .map_err(|error| {
                 let (code, reason) = refusal(&error);
                 (reason, Status::new(code, error.to_string()))
@@ -285,8 +273,8 @@ mod tests {
     use devices::Catalog;
 
     use super::*;
-    use crate::configuration;
-    use crate::logging::test_log::Log;
+    use command_line::configuration;
+    use process::logging::test_log::Log;
     use crate::node_devices::NodeDevices;
 
     /// The resources that a recorded host advertises under `config`.

@@ -5,7 +5,7 @@ use host::Luid;
 
 use super::tests::{one_gpu, read, two_gpus, with_reads_from_test};
 use super::*;
-use crate::logging::test_log::Log;
+use process::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
 
 const OLD: &str = "nvgridsw_aws.inf_amd64_1b50ef32b191cff1";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use devices::DeviceSet;
 use tokio::sync::watch;
 
-use crate::host::adapter_reader::Activity;
+use crate::readers::adapter_reader::Activity;
 use crate::metrics::PluginMetrics;
 
 /// A device set, and whether the devices of the host are known.

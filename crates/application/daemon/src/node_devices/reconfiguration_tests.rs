@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::LauncherError;
-use crate::configuration;
-use crate::logging::test_log::Log;
+use command_line::configuration;
+use process::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
 
 const DISPLAY: &str = "directx.microsoft.com/display";

@@ -3,13 +3,15 @@
 use host::Cordons;
 use tokio::sync::{mpsc, watch};
 
+use process::ProcessError;
+
 use crate::DaemonError;
 use crate::configuration::ConfigReload;
-use crate::cordon_file;
-use crate::host::HostAccess;
-use crate::host::adapter_reader::{self, Activity, Reads};
-use crate::host::kernel_comparison::KernelComparison;
-use crate::host::nvidia::NvidiaReader;
+use plugin_status::cordon_file;
+use crate::readers::HostAccess;
+use crate::readers::adapter_reader::{self, Activity, Reads};
+use crate::readers::kernel_comparison::KernelComparison;
+use crate::readers::nvidia::NvidiaReader;
 use crate::launcher::NodeLauncher;
 
 /// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
@@ -38,7 +40,7 @@ impl NodeSources {
     ) -> Result<NodeSources, DaemonError> {
         let (reads, activity) = adapter_reader::start(host.open, host.kind);
         let cordons = host.cordons.map(cordon_file::follow).transpose().map_err(|source| {
-            DaemonError::System {
+            ProcessError::System {
                 what: "start the thread that follows the cordoned devices",
                 source,
             }

@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use super::reconfiguration_tests::config_of;
 use super::*;
 use crate::LauncherError;
-use crate::cordon_file;
-use crate::host::kernel_comparison::KernelComparison;
-use crate::host::{HostAccess, HostKind};
+use plugin_status::cordon_file;
+use crate::readers::kernel_comparison::KernelComparison;
+use crate::readers::{HostAccess, HostKind};
 use crate::launcher;
-use crate::logging::test_log::Log;
+use process::logging::test_log::Log;
 
 /// Much longer than anything takes on a slow machine.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -378,7 +378,7 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
 }
 
 /// What NVML reports of each of `adapters`.
-fn nvml(adapters: &[host::Adapter], license: License) -> crate::host::NvidiaGpus {
+fn nvml(adapters: &[host::Adapter], license: License) -> crate::readers::NvidiaGpus {
     let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
     let facts = NvidiaFacts {
         uuid: Some("GPU-1".to_owned()),
@@ -467,7 +467,7 @@ async fn a_license_is_reported_and_its_loss_logged_and_no_list_changes() {
         assert_eq!(text.matches("that was not reported").count(), 0, "{text}");
     }
     assert_eq!(log.text().matches("license of the driver").count(), 2, "{}", log.text());
-    devices.apply_nvidia(crate::host::NvidiaGpus::new());
+    devices.apply_nvidia(crate::readers::NvidiaGpus::new());
     assert_eq!(reported_license(&mut devices), None);
     assert!(!list.has_changed().unwrap());
 }

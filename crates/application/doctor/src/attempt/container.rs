@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use config::{Config, ConfigError};
-use daemon::node_devices::plan_on_this_machine;
+use command_line::disk;
 use devices::{
     Catalog, DeviceSet, Moment, Plan, PlanError, Policy, ResourceDevices, ResourceOrigin,
     ResourceRule, Visibility,
@@ -25,7 +25,8 @@ use self::ctr::Ctr;
 use self::program::{Kind, Program};
 use super::{discovery, last_lines};
 use crate::finding::{Finding, Status, millis, number_of};
-use crate::request::{Request, Step};
+use crate::request::Request;
+use crate::step::Step;
 use crate::stop::Stop;
 
 /// How many seconds one container may take: Windows unpacks layers on the first start.
@@ -121,7 +122,7 @@ fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Pl
     };
     let plans = counts.into_iter().map(|count| {
         let some = slots[..count].iter().map(String::as_str);
-        let plan = plan_on_this_machine(resource, some, host);
+        let plan = devices::plan_on_disk(resource, some, host, disk());
         (format!("{label}, {}", number_of(count, "device")), plan)
     });
     plans.collect()

@@ -10,7 +10,7 @@ use devices::{Criteria, discover};
 use host::{Adapter, AdapterSource, HostSnapshot, Luid};
 
 use crate::finding::{Finding, Status, millis};
-use crate::request::Step;
+use crate::step::Step;
 use crate::stop::Stop;
 
 const READS: usize = 5;

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::discovery::{differences, open, snapshot};
 use crate::finding::{Finding, Status, millis};
-use crate::request::Step;
+use crate::step::Step;
 use crate::stop::Stop;
 
 /// How long an event may take to lead to a changed snapshot: Windows reports an event when a

@@ -17,7 +17,7 @@ use device_plugin::{
 use tokio::sync::{oneshot, watch};
 
 use crate::finding::{Finding, millis};
-use crate::request::Step;
+use crate::step::Step;
 use crate::stop::{Reason, Stop};
 
 const RESOURCE: &str = "directx.microsoft.com/verify";

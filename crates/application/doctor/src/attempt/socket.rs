@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
 
 use crate::finding::{Finding, Status, millis};
-use crate::request::Step;
+use crate::step::Step;
 use crate::stop::Stop;
 
 /// How often the identity is read, and the pause between two readings: the daemon reads it

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use daemon::event_loop;
+use process::event_loop;
 use host::{Program, ProgramVersion};
 use tokio::process::Command;
 use tokio::time::timeout;

@@ -10,10 +10,10 @@ use host::{
     PnpDevice, PnpId, Vendor, WarningEffect,
 };
 
-use super::{NOT_IN_INVENTORY, causes};
+use super::causes;
 use crate::aging_facts::Row;
-use crate::collect::NodeFacts;
-use crate::finding::{Finding, FindingId, Subject, number_of};
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, FindingId, NOT_IN_INVENTORY, Subject, number_of};
 use crate::problem_codes::{self, Affected};
 
 pub(super) fn unread(error: &HostError) -> Finding {

@@ -3,9 +3,9 @@
 use devices::Device;
 use host::{License, Vendor};
 
-use super::{NOT_IN_INVENTORY, UNREAD, causes};
-use crate::collect::NodeFacts;
-use crate::finding::{Finding, FindingId, Subject};
+use super::causes;
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, FindingId, NOT_IN_INVENTORY, Subject, UNREAD};
 
 /// How a driver gets its license.
 const FIX: &str = "copy the client configuration token to %SystemDrive%\\Program Files\\NVIDIA \

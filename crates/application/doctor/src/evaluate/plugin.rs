@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use daemon::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
+use plugin_status::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
 use host::PnpDevice;
 use report::{NodeReport, ReportedDevice, UnhealthyKind};
 
-use super::NOT_IN_INVENTORY;
-use crate::collect::NodeFacts;
-use crate::finding::{Finding, FindingId, Subject, number_of};
+use crate::facts::NodeFacts;
+use crate::finding::{Finding, FindingId, NOT_IN_INVENTORY, Subject, number_of};
 
 /// What the plugin reports.
 pub(super) fn plugin(facts: &NodeFacts) -> Vec<Finding> {

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
-use daemon::answering_daemons::{Answers, NodeState};
-use daemon::cordon_file;
+use plugin_status::answering_daemons::{Answers, NodeState};
+use plugin_status::cordon_file;
 use devices::{
     Catalog, DeviceSet, Filter, Moment, NotAdvertised, NotAdvertisedReason, Remedy, ResourceName,
     ResourceOrigin, ResourceRule, Visibility,
@@ -16,7 +16,7 @@ use report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 
 use super::causes;
 use super::runtime_files::runtime_files;
-use crate::collect::NodeFacts;
+use crate::facts::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
 
 /// The configuration with its files and variables, and the values in it that have no effect.
@@ -43,9 +43,9 @@ pub(super) fn configuration(configuration: &Result<Config, ConfigError>) -> Vec<
 }
 
 /// The files of `directx-visible` that are configured and missing.
-pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
+pub(super) fn launcher(facts: &NodeFacts, catalog: Option<&Catalog>) -> Option<Finding> {
     let missing = &facts.missing_launcher_files;
-    let catalog = Catalog::new(facts.configuration.as_ref().ok()?.policy.clone());
+    let catalog = catalog?;
     if missing.is_empty() || !catalog.mounts_launcher() {
         return None;
     }
@@ -74,13 +74,12 @@ pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
 
 /// What containers get with each advertised device, the resources that the kubelet gets, and the
 /// adapters that are under none.
-pub(super) fn advertised(facts: &NodeFacts) -> Vec<Finding> {
-    let Ok(configuration) = &facts.configuration else {
+pub(super) fn advertised(facts: &NodeFacts, catalog: Option<&Catalog>) -> Vec<Finding> {
+    let Some(catalog) = catalog else {
         let unknown = [Subject::RuntimeFiles, Subject::Resources];
         return unknown.map(|subject| subject.skipped("the configuration is invalid")).into();
     };
-    let offer = Catalog::new(configuration.policy.clone()).offer(&facts.snapshot);
-    let set = DeviceSet::next(None, offer, Moment::default());
+    let set = DeviceSet::next(None, catalog.offer(&facts.snapshot), Moment::default());
     let mut checks = Vec::new();
     for resource in &set.resources {
         let entries = resource.entries().iter();

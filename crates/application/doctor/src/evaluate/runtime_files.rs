@@ -7,7 +7,7 @@ use devices::{
 };
 use host::{HostSnapshot, ReplicaId};
 
-use crate::collect::NodeFacts;
+use crate::facts::NodeFacts;
 use crate::finding::{Finding, FindingId, Subject, number_of};
 
 /// The files of one device of a resource. An unhealthy device cannot be allocated.

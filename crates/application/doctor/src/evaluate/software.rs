@@ -2,9 +2,8 @@
 
 use host::{Containerd, Program};
 
-use super::NOT_IN_INVENTORY;
 use super::containerd_releases::{self, RECOMMENDED};
-use crate::finding::{Finding, FindingId, Subject};
+use crate::finding::{Finding, FindingId, NOT_IN_INVENTORY, Subject};
 
 /// The first containerd whose CRI passes devices to Windows containers
 /// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).

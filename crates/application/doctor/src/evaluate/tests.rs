@@ -1,6 +1,7 @@
 //! What doctor reports about a node after one change. Each snapshot shows the changes of a test,
 //! and below each the findings with their IDs and hints.
 
+mod device_plugin_dir;
 mod hardware;
 mod plugin;
 mod problems;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 
 use command_line::HostError;
 use config::{Config, ConfigError, EmptyEnvironment, Flags};
-use daemon::answering_daemons::Answers;
-use daemon::plugin_report::PluginReport;
+use plugin_status::answering_daemons::Answers;
+use plugin_status::plugin_report::PluginReport;
 use device_plugin::status::{Phase, ResourceStatus, StatusReport};
 use devices::{
     AdditionalMount, Catalog, ContainerPolicy, DeviceSet, DriverModel, ModelPolicy, Moment,
@@ -27,7 +28,7 @@ use host::{
 use strum::VariantArray as _;
 
 use super::evaluate;
-use crate::collect::NodeFacts;
+use crate::facts::{DirectoryAccess, DirectoryFacts, KubeletSocket, NodeFacts};
 use crate::finding::{Finding, Status, Subject};
 
 const TWO_T4: &str = include_str!("../../../../../fixtures/inventories/aws-t4-two.yaml");
@@ -100,7 +101,11 @@ pub(crate) fn healthy() -> NodeFacts {
         unread: None,
         missing_launcher_files: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
-        directory: [Subject::KubeletDirectory, Subject::KubeletSocket].map(|s| s.ok("")),
+        directory: Some(DirectoryFacts {
+            path: PathBuf::from(r"C:\var\lib\kubelet\device-plugins"),
+            access: DirectoryAccess::Writers(vec![]),
+            socket: KubeletSocket::Accepts,
+        }),
         configuration: Ok(configuration()),
         plugin,
     }

@@ -1,4 +1,4 @@
-use daemon::answering_daemons::{NodeListing, NodeState};
+use plugin_status::answering_daemons::{NodeListing, NodeState};
 use report::{ConditionKind, Message, NodeReport};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use command_line::Failure;
-use daemon::logging::LogDestination;
+use process::logging::LogDestination;
 use win32::directory_access::{Entry, distrust_of, entry};
 
 use crate::serve::ServeArguments;

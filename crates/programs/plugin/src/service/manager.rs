@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use command_line::Failure;
 use daemon::launcher::folder;
-use daemon::{cordon_file, signals};
+use plugin_status::cordon_file;
+use process::signals;
 use device_plugin::default_device_plugin_dir;
 use win32::service::{self, NewService, Outcome, ServiceError};
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use command_line::device_summary::mounted_files;
+use command_line::disk;
 use config::closest;
-use daemon::node_devices::plan_on_this_machine;
 use devices::{
     AllocationPolicy, DeviceClass, DeviceGrant, DeviceSet, MountCandidate, MountOrigin,
     MountOutcome, NOT_APPLIED_HINT, NoMountsReason, NotAdvertised, Plan, ResourceDevices,
@@ -76,7 +76,7 @@ pub(crate) fn admission(
     for request in requests {
         let Some(resource) = set.resource(&request.resource) else { continue };
         let ids = input.device_ids.get(request.resource.as_str()).into_iter().flatten();
-        match plan_on_this_machine(resource, ids.map(String::as_str), &set.host) {
+        match devices::plan_on_disk(resource, ids.map(String::as_str), &set.host, disk()) {
             Ok(plan) => {
                 notes.extend(decisions(&plan, resource, &set.host));
                 explanation.devices.push(devices_in_short(&plan, set));

@@ -8,7 +8,7 @@ use devices::DriverModel;
 use tokio::time::timeout;
 
 use super::*;
-use crate::logging::test_log::Log;
+use process::logging::test_log::Log;
 
 /// Much longer than it takes until a change is noticed.
 const LIMIT: Duration = Duration::from_mins(2);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use crate::finding::{Finding, Status, number_of};
-use crate::request::Step;
+use crate::step::Step;
 
 /// What `directx-device-plugin devices --output json` prints, as far as it matters here.
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::finding::Finding;
-use crate::request::Step;
+use crate::step::Step;
 
 /// What `directx-visible --check --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
