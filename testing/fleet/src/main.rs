@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
-use plugin_status::answering_daemons::{NodeListing, NodeState};
-use process::logging::{self, LogArguments, LogDestination};
 use devices::{Catalog, DeviceSet, Moment};
 use feature_discovery::Settings;
+use plugin_status::answering_daemons::{NodeListing, NodeState};
+use process::logging::{self, LogArguments, LogDestination};
 use report::NodeReport;
 #[cfg(unix)]
 use tokio::signal::unix;

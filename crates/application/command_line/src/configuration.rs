@@ -6,9 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::{
-    Config, ConfigError, Environment, Flags, ProcessEnvironment, Trust,
-};
+use config::{Config, ConfigError, Environment, Flags, ProcessEnvironment, Trust};
 
 /// The configuration at one moment.
 pub struct Reading {

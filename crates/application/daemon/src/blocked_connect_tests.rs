@@ -11,9 +11,9 @@ use kubelet_double::{InMemory, KubeletHost as _, MemoryListener};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
 
+use crate::node_devices::NodeDevices;
 use command_line::configuration;
 use process::event_loop;
-use crate::node_devices::NodeDevices;
 
 const DIRECTORY: &str = "/kubelet";
 

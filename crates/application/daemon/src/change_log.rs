@@ -196,14 +196,6 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_text_is_logged_more_and_more_rarely() {
-        let mut repeated = Repeated::default();
-        let logged: Vec<u32> = (1..=20).filter(|_| repeated.is_due("a")).collect();
-        assert_eq!(logged, [1, 2, 4, 8, 16]);
-        assert!(repeated.is_due("b") && repeated.is_due("a"));
-    }
-
-    #[test]
     fn a_warning_is_logged_once_while_it_stays() {
         let log = Log::start();
         let warning = |luid, effect| AdapterWarning {

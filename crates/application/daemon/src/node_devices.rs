@@ -22,20 +22,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::DaemonError;
+use crate::change_log;
 use crate::configuration::ConfigReload;
-use plugin_status::cordon_file;
+use crate::launcher::NodeLauncher;
+use crate::node_devices::advertised_resource::AdvertisedResource;
+use crate::node_devices::published_devices::PublishedDevices;
 use crate::readers::Cause;
 use crate::readers::adapter_reader::{Read, Reads};
 use crate::readers::kernel_comparison::KernelComparison;
 use crate::readers::nvidia::{NvidiaGpus, NvidiaReader};
-use crate::launcher::NodeLauncher;
-use process::event_loop::reached;
-use process::logging::Repeated;
-use crate::change_log;
-use crate::node_devices::advertised_resource::AdvertisedResource;
-use crate::node_devices::published_devices::PublishedDevices;
+use plugin_status::cordon_file;
 use plugin_status::plugin_report::PluginReport;
 use plugin_status::status::pod_uid;
+use process::event_loop::reached;
+use process::logging::Repeated;
 
 pub use published_devices::Discovery;
 pub use sources::NodeSources;
@@ -366,12 +366,10 @@ impl NodeDevices {
         let set = self.published.set();
         let cordoned =
             set.cordoned().map(|(id, reason)| format!("device {id} is unhealthy: {reason}"));
-        let report = PluginReport {
-            driver_models: self.catalog.driver_models().collect(),
-            other_driver_models: self.configuration.other_driver_models(),
-            rejected_configuration: self.configuration.last_error(),
-            ..PluginReport::new(pod_uid(), &set, self.published.pending())
-        };
+        let mut report = PluginReport::new(pod_uid(), &set, self.published.pending());
+        report.driver_models = self.catalog.driver_models().collect();
+        report.other_driver_models = self.configuration.other_driver_models();
+        report.rejected_configuration = self.configuration.last_error();
         change_log::log_moved_devices(&self.device_resources.update(&report.node));
         let unknown = match &self.snapshot.cordoned {
             Cordons::Unknown(reason) => Some(format!(

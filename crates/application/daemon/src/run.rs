@@ -17,13 +17,13 @@ use process::signals;
 
 use crate::DaemonError;
 use crate::configuration::{self, ConfigReload};
-use plugin_status::cordon_file;
-use crate::readers::container_processes::ContainerProcesses;
-use crate::readers::{HostAccess, telemetry};
 use crate::launcher::NodeLauncher;
 use crate::monitoring;
 use crate::monitoring::scrape::{self, Sources};
 use crate::node_devices::{DEMONSTRATION, NodeDevices, NodeSources};
+use crate::readers::container_processes::ContainerProcesses;
+use crate::readers::{HostAccess, telemetry};
+use plugin_status::cordon_file;
 
 /// What a daemon is started with.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use tokio::sync::{mpsc, watch};
 
 use crate::DaemonError;
 use crate::configuration::ConfigReload;
+use crate::node_devices::NodeSources;
 use crate::readers::Cause;
 use crate::readers::adapter_reader::Read;
-use crate::node_devices::NodeSources;
 
 /// What the devices of a node depend on. Nothing reads a file or uses a thread, so a test may pause
 /// the clock.

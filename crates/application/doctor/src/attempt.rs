@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use command_line::error_chain;
 use config::{Config, ConfigError};
 use futures_util::FutureExt as _;
 use host::HostSnapshot;
@@ -138,7 +137,7 @@ impl Attempt<'_> {
     async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
         let request = self.request.clone();
         let collected = stop.or_on_thread(move || collect::collect(&request)).await?;
-        let facts = collected.map_err(|error| anyhow!(error_chain(&error)))?;
+        let facts = collected.map_err(|failure| anyhow!(failure.chain()))?;
         self.checks = evaluate::evaluate(&facts);
         self.snapshot = Some(facts.snapshot);
         let [problems, warnings, ok, unchecked] = counts(&self.checks);

@@ -15,10 +15,10 @@ mod software;
 use std::path::Path;
 
 use command_line::{Failure, HostError};
+use host::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
 use plugin_status::answering_daemons::{Answers, NodeState};
 use plugin_status::cordon_file;
 use process::event_loop;
-use host::{Cordons, HostFacts, HostSnapshot, LauncherFiles};
 
 use crate::facts::NodeFacts;
 use crate::request::Request;

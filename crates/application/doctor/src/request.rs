@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use command_line::configuration;
 use command_line::options::{DevicePluginDir, DriverModels, Input};
 use config::{Config, ConfigError, Flags};
-use command_line::configuration;
 
 use crate::image::ImageVersion;
 use crate::output::OutputFormat;

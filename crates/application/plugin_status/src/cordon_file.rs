@@ -106,7 +106,7 @@ fn write_durably(path: &Path, text: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// No thread can be started.
-pub(crate) fn follow(path: PathBuf) -> io::Result<watch::Receiver<Cordons>> {
+pub fn follow(path: PathBuf) -> io::Result<watch::Receiver<Cordons>> {
     let mut folder = Folder::of(&path);
     folder.provide();
     let mut following = Following::from(settled(&path), Instant::now());

@@ -10,8 +10,8 @@ use cluster::{
     Client, ClusterError, FailureKind, Node, ResourceExt as _, applied_labels, condition, has_taint,
 };
 use command_line::{Failure, error_chain};
-use process::event_loop;
 use futures_util::stream::{StreamExt as _, iter};
+use process::event_loop;
 use report::ConditionKind;
 use strum::VariantArray as _;
 use tokio::time::sleep;

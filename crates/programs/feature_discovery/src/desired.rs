@@ -1,9 +1,9 @@
 //! The desired labels and conditions of the node object. No I/O.
 
 use cluster::Node;
-use plugin_status::answering_daemons::NodeListing;
 use devices::ResourceName;
 use host::{CORDON_ANNOTATION, DeviceName};
+use plugin_status::answering_daemons::NodeListing;
 use report::{
     Condition, ConditionKind, ConditionStatus, Labels, Message, Progress, devices_healthy,
     devices_ready,

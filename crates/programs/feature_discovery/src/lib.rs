@@ -23,11 +23,11 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use cluster::{Access, Client};
 use command_line::{Failure, OutputFormat};
-use plugin_status::answering_daemons::NodeState;
-use process::logging::{self, LogDestination};
-use plugin_status::plugin_client::PluginClient;
-use process::{event_loop, signals};
 use device_plugin::default_device_plugin_dir;
+use plugin_status::answering_daemons::NodeState;
+use plugin_status::plugin_client::PluginClient;
+use process::logging::{self, LogDestination};
+use process::{event_loop, signals};
 use tokio::sync::watch;
 
 use crate::arguments::{Command, CommandLine};

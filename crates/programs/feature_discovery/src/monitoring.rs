@@ -6,10 +6,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
+use http::StatusCode;
 use process::ProcessError;
 use process::metrics::{CONTENT_TYPE, Metric, labels, render};
 use process::monitoring::{Answer, Page, health, other_page, page, serve_pages, text};
-use http::StatusCode;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;

@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use devices::ResourceName;
+use host::{ComputeCapability, PnpId};
 use plugin_status::answering_daemons::{
     NodeListing, NodeState, ServedResource, SilenceReason, SilentDaemon,
 };
-use devices::ResourceName;
-use host::{ComputeCapability, PnpId};
 use report::{Message, NodeReport, ReportedResource};
 use tokio::time::Instant;
 
@@ -216,8 +216,8 @@ impl Outage {
 mod tests {
     use std::num::NonZeroU32;
 
-    use plugin_status::plugin_report::PluginVersion;
     use devices::DriverModel;
+    use plugin_status::plugin_report::PluginVersion;
 
     use super::*;
 

@@ -13,13 +13,13 @@ use std::time::Duration;
 use cluster::{
     Client, ClusterError, Event, FailureKind, Node, NodeCondition, NodeWatch, WatchEvent, has_taint,
 };
-use plugin_status::answering_daemons::NodeState;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use plugin_status::answering_daemons::NodeState;
+use process::event_loop::reached;
 use report::{Condition, DeviceEvent, DeviceResources, device_events};
 use strum::VariantArray as _;
 use tokio::sync::{mpsc, watch};
-use process::event_loop::reached;
 use tokio::time::{Instant, sleep};
 
 use crate::cordon_writer::CordonWriter;
@@ -543,4 +543,3 @@ async fn changed<T>(values: &mut watch::Receiver<T>) {
         std::future::pending::<()>().await;
     }
 }
-

@@ -1,9 +1,9 @@
 //! The command lines of `directx-device-plugin` and of the programs for one driver model.
 
 use clap::{Command as ClapCommand, CommandFactory, Parser, Subcommand};
-use process::logging::LogArguments;
 use devices::DriverModel;
 use doctor::{DOCTOR_EXAMPLES, VERIFY_EXAMPLES};
+use process::logging::LogArguments;
 
 use crate::devices::DevicesArguments;
 use crate::record::RecordArguments;

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use clap::Args;
+use command_line::configuration;
 use command_line::device_summary::{health, supports};
 use command_line::options::{DriverModels, Input};
 use command_line::{Failure, OutputFormat};
 use config::Flags;
-use command_line::configuration;
 use devices::{Catalog, Criteria, Device, Filter, Selection, discover};
 use host::printable::{printable, printable_display};
 use host::{DriverKey, HostSnapshot, Luid, PnpDevice, error_chain};

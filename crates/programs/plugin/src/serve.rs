@@ -8,10 +8,10 @@ use command_line::options::{DevicePluginDir, DriverModels, Input};
 use command_line::{Failure, error_chain};
 use config::Flags;
 use daemon::DaemonError;
-use process::logging::{self, LogArguments, LogDestination};
-use process::monitoring;
 use daemon::run::{Daemon, Settings};
 use devices::DriverModel;
+use process::logging::{self, LogArguments, LogDestination};
+use process::monitoring;
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {

@@ -17,12 +17,10 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Args;
 use command_line::Failure;
+use command_line::configuration;
 use command_line::options::DriverModels;
 use command_line::verdict::print_report;
 use config::Flags;
-use command_line::configuration;
-use process::event_loop;
-use process::logging::LogArguments;
 use daemon::node_devices::NodeDevices;
 use device_plugin::DevicePlugin;
 use devices::{
@@ -33,6 +31,8 @@ use host::{HostSnapshot, PnpDevice};
 use kubelet_double::{
     ContainerView, InMemory, KubeletDouble, KubeletOptions, PodRequest, ResourceView,
 };
+use process::event_loop;
+use process::logging::LogArguments;
 use report::{Message, NodeReport, Progress, devices_healthy, devices_ready};
 use tracing::subscriber::{self, NoSubscriber};
 

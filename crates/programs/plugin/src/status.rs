@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use clap::Args;
 use command_line::options::DriverModels;
 use command_line::{Failure, OutputFormat};
-use plugin_status::answering_daemons::Answers;
-use process::event_loop;
-use plugin_status::status::{Report, pod_uid};
 use device_plugin::default_device_plugin_dir;
+use plugin_status::answering_daemons::Answers;
+use plugin_status::status::{Report, pod_uid};
+use process::event_loop;
 
 #[derive(Args, Debug)]
 #[command(

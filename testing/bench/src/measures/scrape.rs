@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use daemon::metrics::{Holder, PluginMetrics, Scrape};
-use process::metrics::render;
 use devices::{DeviceSet, Moment};
 use host::{EngineKind, EngineTelemetry, Luid, MemoryUse, Telemetry};
+use process::metrics::render;
 use tokio::time::sleep;
 
 use super::decisions;

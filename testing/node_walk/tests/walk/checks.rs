@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use daemon::metrics::Scrape;
-use process::metrics::render;
 use devices::{Catalog, DeviceSet, DriverModel, Moment};
+use process::metrics::render;
 use report::{
     ConditionStatus, NodeReport, Progress, ReportedDevice, devices_healthy, devices_ready, labels,
 };

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{Config, ConfigError, Environment, Flags};
-use plugin_status::answering_daemons::{Answers, NodeState};
-use plugin_status::cordon_file;
 use daemon::node_devices::{Discovery, NodeDevices};
 use daemon::test_host::TestHost;
 use device_plugin::status::{StatusError, query_all};
@@ -16,6 +14,8 @@ use devices::{Catalog, DriverModel};
 use feature_discovery::Settings;
 use host::{Adapter, Attribute, Attributes, CORDON_ANNOTATION, HostSnapshot};
 use kubelet_double::{InMemory, KubeletDouble, KubeletOptions, PodRequest};
+use plugin_status::answering_daemons::{Answers, NodeState};
+use plugin_status::cordon_file;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;

@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use win32::container_processes::ContainerName;
 
 use crate::configuration::ReloadStatus;
+use crate::metrics::{Holder, Scrape};
+use crate::node_devices::published_devices::PublishedDevices;
 use crate::readers::container_processes::ContainerProcesses;
 use crate::readers::telemetry::DeviceTelemetry;
 use process::logging;
 use process::metrics::render;
-use crate::metrics::{Holder, Scrape};
-use crate::node_devices::published_devices::PublishedDevices;
 
 /// Where the values of a scrape and of the probes come from.
 pub(crate) struct Sources {

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,12 +14,12 @@ use device_plugin::{
     Status, async_trait,
 };
 use devices::{
-    DeviceSet, DriverModel, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason,
-    Plan, PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, plan_on_disk,
+    DeviceSet, DriverModel, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
+    PlanError, ReplicaError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec,
+    plan_on_disk,
 };
 #[cfg(test)]
 use futures_util::FutureExt;
-use host::HostFacts;
 use tokio::sync::watch;
 
 use crate::metrics::RefusalReason;
@@ -273,9 +272,9 @@ mod tests {
     use devices::Catalog;
 
     use super::*;
+    use crate::node_devices::NodeDevices;
     use command_line::configuration;
     use process::logging::test_log::Log;
-    use crate::node_devices::NodeDevices;
 
     /// The resources that a recorded host advertises under `config`.
     fn advertised(host: &str, config: &str) -> Vec<Arc<dyn device_plugin::Resource>> {

@@ -5,8 +5,8 @@ use host::Luid;
 
 use super::tests::{one_gpu, read, two_gpus, with_reads_from_test};
 use super::*;
-use process::logging::test_log::Log;
 use crate::node_devices::advertised_resource::allocate;
+use process::logging::test_log::Log;
 
 const OLD: &str = "nvgridsw_aws.inf_amd64_1b50ef32b191cff1";
 const NEW: &str = "nvgridsw_aws.inf_amd64_0000000000000002";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use devices::DeviceSet;
 use tokio::sync::watch;
 
-use crate::readers::adapter_reader::Activity;
 use crate::metrics::PluginMetrics;
+use crate::readers::adapter_reader::Activity;
 
 /// A device set, and whether the devices of the host are known.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::LauncherError;
+use crate::node_devices::advertised_resource::allocate;
 use command_line::configuration;
 use process::logging::test_log::Log;
-use crate::node_devices::advertised_resource::allocate;
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";

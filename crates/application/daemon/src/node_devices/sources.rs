@@ -7,12 +7,12 @@ use process::ProcessError;
 
 use crate::DaemonError;
 use crate::configuration::ConfigReload;
-use plugin_status::cordon_file;
+use crate::launcher::NodeLauncher;
 use crate::readers::HostAccess;
 use crate::readers::adapter_reader::{self, Activity, Reads};
 use crate::readers::kernel_comparison::KernelComparison;
 use crate::readers::nvidia::NvidiaReader;
-use crate::launcher::NodeLauncher;
+use plugin_status::cordon_file;
 
 /// What [`NodeDevices`](crate::node_devices::NodeDevices) follows, and what it provides on the
 /// node.

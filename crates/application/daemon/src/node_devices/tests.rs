@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use super::reconfiguration_tests::config_of;
 use super::*;
 use crate::LauncherError;
-use plugin_status::cordon_file;
+use crate::launcher;
 use crate::readers::kernel_comparison::KernelComparison;
 use crate::readers::{HostAccess, HostKind};
-use crate::launcher;
+use plugin_status::cordon_file;
 use process::logging::test_log::Log;
 
 /// Much longer than anything takes on a slow machine.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use daemon::metrics::{METRICS, Metric};
+use daemon::metrics::METRICS;
+use process::metrics::Metric;
 use prometheus_client::metrics::MetricType;
 use serde_json::Value;
 

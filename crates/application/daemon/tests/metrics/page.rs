@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use daemon::metrics::{DEVICE_LABELS, METRICS, Metric};
+use daemon::metrics::{DEVICE_LABELS, METRICS};
+use process::metrics::Metric;
 
 const BEGIN: &str = "<!-- generated from crates/application/daemon/src/metrics/catalog.rs by cargo xtask update -->\n";
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
-use config::{Config, ConfigError};
 use command_line::disk;
+use config::{Config, ConfigError};
 use devices::{
     Catalog, DeviceSet, Moment, Plan, PlanError, Policy, ResourceDevices, ResourceOrigin,
     ResourceRule, Visibility,

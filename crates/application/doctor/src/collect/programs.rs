@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-use process::event_loop;
 use host::{Program, ProgramVersion};
+use process::event_loop;
 use tokio::process::Command;
 use tokio::time::timeout;
 use win32::ServiceCommand;

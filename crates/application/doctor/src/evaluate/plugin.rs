@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use plugin_status::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
 use host::PnpDevice;
+use plugin_status::answering_daemons::{Answers, NodeState, SilenceReason, SilentDaemon};
 use report::{NodeReport, ReportedDevice, UnhealthyKind};
 
 use crate::facts::NodeFacts;

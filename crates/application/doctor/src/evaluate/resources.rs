@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 
 use command_line::error_chain;
 use config::{Config, ConfigError};
-use plugin_status::answering_daemons::{Answers, NodeState};
-use plugin_status::cordon_file;
 use devices::{
     Catalog, DeviceSet, Filter, Moment, NotAdvertised, NotAdvertisedReason, Remedy, ResourceName,
     ResourceOrigin, ResourceRule, Visibility,
 };
 use host::{Cordons, HostFacts, HostSnapshot};
+use plugin_status::answering_daemons::{Answers, NodeState};
+use plugin_status::cordon_file;
 use report::{NodeReport, ReportedDevice, ReportedResource, UnhealthyKind};
 
 use super::causes;

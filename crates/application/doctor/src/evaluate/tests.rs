@@ -15,8 +15,6 @@ use std::sync::Arc;
 
 use command_line::HostError;
 use config::{Config, ConfigError, EmptyEnvironment, Flags};
-use plugin_status::answering_daemons::Answers;
-use plugin_status::plugin_report::PluginReport;
 use device_plugin::status::{Phase, ResourceStatus, StatusReport};
 use devices::{
     AdditionalMount, Catalog, ContainerPolicy, DeviceSet, DriverModel, ModelPolicy, Moment,
@@ -25,6 +23,8 @@ use host::{
     Adapter, Attribute, Attributes, Containerd, DriverStore, HardwareId, HostSnapshot, License,
     NodeSoftware, NvidiaGpu, Nvml, PnpDevice, PnpId, Program, ProgramVersion, StoreFiles, Vendor,
 };
+use plugin_status::answering_daemons::Answers;
+use plugin_status::plugin_report::PluginReport;
 use strum::VariantArray as _;
 
 use super::evaluate;

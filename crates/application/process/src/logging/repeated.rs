@@ -24,3 +24,16 @@ impl<K: PartialEq> Repeated<K> {
         self.count.is_power_of_two()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_text_is_logged_more_and_more_rarely() {
+        let mut repeated = Repeated::default();
+        let logged: Vec<u32> = (1..=20).filter(|_| repeated.is_due("a")).collect();
+        assert_eq!(logged, [1, 2, 4, 8, 16]);
+        assert!(repeated.is_due("b") && repeated.is_due("a"));
+    }
+}

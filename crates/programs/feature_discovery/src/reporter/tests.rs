@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use cluster::TestServer;
 use config::{EmptyEnvironment, Flags};
+use devices::{Catalog, DeviceSet, DriverModel, Moment};
+use host::{Attribute, CORDON_ANNOTATION, DeviceName, HostSnapshot, License};
 use plugin_status::answering_daemons::{NodeListing, SilenceReason, SilentDaemon};
 use plugin_status::cordon_file;
 use process::logging::test_log::Log;
-use devices::{Catalog, DeviceSet, DriverModel, Moment};
-use host::{Attribute, CORDON_ANNOTATION, DeviceName, HostSnapshot, License};
 use report::{Message, NodeReport};
 use serde_json::{Value, json};
 

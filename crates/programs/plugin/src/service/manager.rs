@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use command_line::Failure;
 use daemon::launcher::folder;
+use device_plugin::default_device_plugin_dir;
 use plugin_status::cordon_file;
 use process::signals;
-use device_plugin::default_device_plugin_dir;
 use win32::service::{self, NewService, Outcome, ServiceError};
 
 use crate::service::{ServeCommandLine, StoredOptions};

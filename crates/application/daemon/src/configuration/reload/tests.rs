@@ -32,7 +32,7 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 
 fn start(config: Option<PathBuf>) -> ConfigReload {
     let flags = Flags { driver_models: vec![DriverModel::Wddm], config, ..Flags::default() };
-    let active = source::load(&flags).unwrap();
+    let active = command_line::configuration::load(&flags).unwrap();
     ConfigReload::start(flags, active).unwrap()
 }
 
