@@ -102,7 +102,7 @@ pub(crate) fn healthy() -> NodeFacts {
         missing_launcher_files: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
         directory: Some(DirectoryFacts {
-            path: PathBuf::from(r"C:\var\lib\kubelet\device-plugins"),
+            path: PathBuf::from(r"D:\kubelet\device-plugins"),
             access: DirectoryAccess::Writers(vec![]),
             socket: KubeletSocket::Accepts,
         }),

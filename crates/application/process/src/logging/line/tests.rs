@@ -66,7 +66,7 @@ fn both_formats_have_the_fields_of_the_event() {
         || tracing::info!(count = 3, ratio = 0.5, on = true, name = "a b", path = %"c", "done");
     let text = logged(Lines::Text, false, log);
     let fields =
-        r#" INFO daemon::logging::line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
+        r#" INFO process::logging::line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
     assert!(text.trim_end().ends_with(fields), "{text}");
     let colored = logged(Lines::Text, true, log);
     assert!(colored.contains("\x1b[3mcount\x1b[0m"), "{colored:?}");
@@ -74,7 +74,7 @@ fn both_formats_have_the_fields_of_the_event() {
     let time = &json["timestamp"];
     assert!(time.as_str().unwrap().ends_with('Z'), "{json}");
     let expected = serde_json::json!({
-        "timestamp": time, "level": "INFO", "target": "daemon::logging::line::tests",
+        "timestamp": time, "level": "INFO", "target": "process::logging::line::tests",
         "message": "done", "count": 3, "ratio": 0.5, "on": true, "name": "a b", "path": "c",
     });
     assert_eq!(json, expected);
