@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::layout::digest;
+use super::digest::digest;
 use crate::process::stage;
 use anyhow::{Context, Result, bail};
 

@@ -42,9 +42,10 @@ pub use policy::{
     MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
+pub use select::filter::Filter;
 pub use select::not_advertised::{NotAdvertised, NotAdvertisedReason, Remedy};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
-pub use select::selection::{Criteria, Filter, Selection, discover};
+pub use select::selection::{Criteria, Selection, discover};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };

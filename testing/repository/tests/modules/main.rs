@@ -20,14 +20,10 @@ use serde_json::Value;
 use source_tree::SourceTree;
 
 /// Crates that have circles, and why.
-const KNOWN: [(&str, &str); 7] = [
+const KNOWN: [(&str, &str); 3] = [
     ("daemon", "not ordered yet"),
     ("device-plugin", "a resource, its sockets and its readiness are one state machine"),
-    ("devices", "not ordered yet"),
-    ("directx_visible", "not ordered yet"),
     ("doctor", "not ordered yet"),
-    ("report", "not ordered yet"),
-    ("xtask", "not ordered yet"),
 ];
 
 #[test]

@@ -173,7 +173,7 @@ impl SourceTree {
         &self,
         module: usize,
         path: &[String],
-        visited: &mut HashSet<(usize, String)>,
+        visited: &mut HashSet<(usize, String, bool)>,
     ) -> Option<Target> {
         let mut target = Target::Module(module);
         for (index, segment) in path.iter().enumerate() {
@@ -196,9 +196,9 @@ impl SourceTree {
         module: usize,
         name: &str,
         is_last: bool,
-        visited: &mut HashSet<(usize, String)>,
+        visited: &mut HashSet<(usize, String, bool)>,
     ) -> Option<Target> {
-        if !visited.insert((module, name.to_owned())) {
+        if !visited.insert((module, name.to_owned(), is_last)) {
             return None;
         }
         let Module { items, children, imports, .. } = &self.modules[module];
