@@ -21,7 +21,7 @@ pub struct Criteria {
     pub include_integrated: bool,
     /// Whether detachable devices are included.
     pub include_detachable: bool,
-    /// Whether Microsoft's basic adapters are included, which no GPU is behind.
+    /// Whether Microsoft's basic adapters are included: software, without a GPU.
     pub include_basic: bool,
 }
 
