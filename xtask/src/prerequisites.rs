@@ -70,7 +70,7 @@ pub(crate) fn for_windows_programs() -> Result<()> {
     for_target(WINDOWS_TARGET)
 }
 
-/// Installs what all builds for Windows need, those of tests and 32-bit programs included.
+/// Installs what all builds for Windows need, also builds of tests and of 32-bit programs.
 pub(crate) fn for_windows_builds() -> Result<()> {
     if cfg!(windows) {
         return Ok(());
@@ -116,7 +116,7 @@ pub(crate) fn for_images() -> Result<()> {
 
 /// The folder of containerd and runc, which Debian has only in older versions.
 pub(crate) fn container_runtime() -> Result<PathBuf> {
-    // runc is linked to this library; containers without its filters are no usual ones.
+    // runc is linked to this library, whose filters usual containers have.
     install(&[("libseccomp-dev", "/usr/include/seccomp.h"), ("pkg-config", "pkg-config")])?;
     installed("container-runtime", "2.3.7-1.5.2", |folder| {
         for package in [

@@ -273,7 +273,7 @@ fn rustdoc() -> Result<()> {
 
 fn windows_lints() -> Result<()> {
     run(clippy().args(["--target", WINDOWS_TARGET]).args(DENY_WARNINGS))?;
-    // The filters have an entry point of their own, which no other program may link.
+    // No other program may link the entry point of the filters.
     for target in [WINDOWS_TARGET, WINDOWS_32_TARGET] {
         let mut clippy = cargo();
         clippy.args(["clippy", "--quiet", "--package", "visibility_filter"]);

@@ -161,7 +161,7 @@ impl Registry {
     }
 }
 
-/// containerd, which nobody else uses.
+/// containerd that nobody else uses.
 pub struct Containerd {
     folder: tempfile::TempDir,
     _daemon: Daemon,

@@ -250,7 +250,7 @@ fn handles() -> usize {
     let is_open = |number: &usize| {
         let mut flags = 0;
         let handle = HANDLE(std::ptr::without_provenance_mut(*number));
-        // SAFETY: a number that is no handle is an error.
+        // SAFETY: a number that is not a handle is an error.
         unsafe { GetHandleInformation(handle, &raw mut flags) }.is_ok()
     };
     (4..LARGEST).step_by(4).filter(is_open).count()

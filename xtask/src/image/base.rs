@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use super::digest::blob;
 use super::registry::{self, Registry};
 use crate::process::stage;
 
@@ -79,9 +80,4 @@ fn layers(folder: &Path) -> Result<Vec<Value>> {
         }
     }
     bail!("{} lacks the base image", folder.display())
-}
-
-/// The path of a blob in a layout.
-pub(super) fn blob(digest: &str) -> String {
-    format!("blobs/{}", digest.replace(':', "/"))
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::base::{Base, blob};
+use super::base::Base;
+use super::digest::{blob, digest};
 use super::layer::{self, Files};
 use super::programs::{Entrypoint, Shipped};
 use super::source::Source;
@@ -20,12 +20,6 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// The file that marks a folder as a layout.
 const MARKER: &str = "oci-layout";
-
-/// A digest as OCI documents write it, such as `sha256:e3b0c442…`.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    hash.iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
-}
 
 /// An image of a layout.
 pub(crate) struct Image {

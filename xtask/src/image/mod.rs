@@ -3,6 +3,7 @@
 //! The images of a layout have the same layers. `docs/maintainers/building.md` describes the options.
 
 mod base;
+mod digest;
 mod hive;
 mod layer;
 mod layout;
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
-pub(crate) use self::layout::{Image, digest};
+pub(crate) use self::digest::digest;
+pub(crate) use self::layout::Image;
 pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, compile, folder};
 use self::registry::Registry;

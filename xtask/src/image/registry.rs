@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::layout::digest;
+use super::digest::digest;
 use crate::process::stage;
 use anyhow::{Context, Result, bail};
 
@@ -32,7 +32,7 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
 }
 
 impl Registry {
-    /// How to connect to the registry of `reference`, which may be another one than that of
+    /// How to connect to the registry of `reference`, which may differ from the registry of
     /// `--push`. Only a registry on this machine can lack TLS.
     pub(super) fn of(reference: &str, plain_http: bool) -> Registry {
         let is_here = ["localhost", "127."].iter().any(|host| reference.starts_with(host));

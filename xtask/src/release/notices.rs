@@ -87,7 +87,9 @@ pub(super) fn crates(packages: &[&str], target: &str) -> Result<BTreeSet<Crate>>
         .map(|line| {
             let mut fields = line.split('|').map(str::to_owned);
             let mut field = || fields.next().context("unexpected output of `cargo tree`");
-            let (package, license, repository) = (field()?, field()?, field()?);
+            let package = field()?;
+            let license = field()?;
+            let repository = field()?;
             let (name, version) = package.split_once(" v").context("a crate has no version")?;
             Ok(Crate { name: name.to_owned(), version: version.to_owned(), license, repository })
         })

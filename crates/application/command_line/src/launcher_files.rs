@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use devices::LAUNCHER_FILES;
 
-/// The folders in which the files are looked for: that of this program, then the one to which the
-/// chart copies them. Only administrators may write to the second one.
+/// The folders to search: the folder of this program, then the folder to which the chart copies the
+/// files. Only administrators may write to the second one.
 #[must_use]
 pub fn launcher_sources() -> Vec<PathBuf> {
     let program = std::env::current_exe().ok();

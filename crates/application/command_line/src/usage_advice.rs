@@ -54,7 +54,8 @@ fn advice(error: &Error, command: &Command, arguments: &[OsString]) -> Option<St
     // clap names the option of `--option=value` and the first letter of `-option`.
     let at = arguments.iter().position(|word| word == unexpected);
     let at = at.or_else(|| arguments.iter().position(|word| word.starts_with(unexpected)))?;
-    let (before, word) = (&arguments[..at], arguments[at]);
+    let before = &arguments[..at];
+    let word = arguments[at];
     let mut command = command.clone();
     // Building the commands adds `--help` and `--version` to their options.
     command.build();

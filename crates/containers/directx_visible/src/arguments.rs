@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gpu_probe::Api;
 use gpu_probe::failure::{Failure, USAGE};
 
+use crate::command_line::COMMAND_LINE;
 use crate::help::TEXT;
 use crate::image::{Container, Options};
 
@@ -41,9 +42,6 @@ pub(crate) enum Request {
 
 /// The hidden option of [`Request::List`].
 pub(crate) const LIST: &str = "--list";
-
-/// The option with the raw start of a command line.
-pub(crate) const COMMAND_LINE: &str = "--command-line";
 
 const USAGE_HINT: &str = "see directx-visible --help";
 

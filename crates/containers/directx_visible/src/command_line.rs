@@ -3,6 +3,9 @@
 //! On Windows a command line is one text, and programs split it as they like. The part
 //! after `--` is therefore passed on as it was written.
 
+/// The option with the raw start of a command line.
+pub(crate) const COMMAND_LINE: &str = "--command-line";
+
 const SPACE: u16 = b' ' as u16;
 const TAB: u16 = b'\t' as u16;
 const QUOTE: u16 = b'"' as u16;

@@ -17,7 +17,7 @@ use host::printable::{is_unsafe, printable};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::arguments::COMMAND_LINE;
+use crate::command_line::COMMAND_LINE;
 use crate::exit_codes::OTHER;
 
 /// The commands that print the configuration of an image.

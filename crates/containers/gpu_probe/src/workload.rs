@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_mixing_function_is_that_of_murmurhash3() {
-        // The first words are those of the reference implementation, `fmix32`.
+        // The first words come from the reference implementation, `fmix32`.
         assert_eq!([mix(0), mix(1), mix(2)], [0, 0x514e_28b7, 0x30f4_c306]);
     }
 }

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A library that exports three functions, the second of which is forwarded.
+    /// A library that exports three functions and forwards the second one.
     fn library() -> Vec<u8> {
         let mut bytes = vec![0; 0x400];
         for (at, value) in [

@@ -53,7 +53,7 @@ fn write(file: Handle, text: &[u8]) {
     let mut io_status = IO_STATUS_BLOCK::default();
     let length = u32::try_from(text.len()).unwrap_or_default();
     // SAFETY: the text and the status live until the write is complete: a write that
-    // continues is waited for below. A handle that is no file is an error.
+    // continues is waited for below. A handle that is not a file is an error.
     let status = unsafe {
         nt::NtWriteFile(
             file,

@@ -1,6 +1,7 @@
 //! The name that was probably meant.
 
-/// The longest name that is compared. A longer one is no misspelled name, and comparing takes long.
+/// The longest name that is compared. A longer one is not a misspelled name, and comparing takes
+/// long.
 const LONGEST: usize = 64;
 
 /// The name in `candidates` that is most similar to `name`, compared without case, if it is similar

@@ -17,8 +17,8 @@ const MACHINE_FOLDER: &str =
 /// The default files of a driver model, in the order in which they are tried.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The default files of the earlier plugins, in the order in which they were tried: those of the
-/// library viper 1.12 (`SupportedExts` in `viper.go`), and last the name without an extension.
+/// The default files of the earlier plugins, in the order in which they were tried: the names of
+/// the library viper 1.12 (`SupportedExts` in `viper.go`), and last the name without an extension.
 const EARLIER_EXTENSIONS: [&str; 13] = [
     "json",
     "toml",

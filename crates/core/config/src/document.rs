@@ -212,7 +212,7 @@ const INVALID_YAML: &str = "not valid YAML: ";
 /// The end of a message about a tab.
 const TAB: &str = "a tab indents the line";
 
-/// The beginning of the hint about an unknown key to which no other is similar.
+/// The beginning of the hint about an unknown key, if no known key is similar to it.
 pub(crate) const OTHER_KEYS_HINT: &str = "the keys here are ";
 
 pub(crate) const EXPECTED_MAPPING: &str = "expected a mapping";

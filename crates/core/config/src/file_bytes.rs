@@ -9,7 +9,7 @@ use crate::text::MAX_BYTES;
 /// Reads at most one byte more than `MAX_BYTES`, so that the parsers can refuse a larger file.
 ///
 /// # Errors
-/// The path is that of a directory, or any error of the operating system. `read_hint` has the fix.
+/// The path is a directory, or any error of the operating system. `read_hint` has the fix.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Windows would only report that access is denied.
     if path.is_dir() {

@@ -1,7 +1,7 @@
 //! Checks that every use of a resource name has the same settings, and that no two resources have
 //! the same variable in a container.
 
-use devices::{LAUNCHER_FILES, ResourceSpec, Visibility, visible_devices_variable};
+use devices::{LAUNCHER_FILES, ResourceSpec, Sharing, Visibility, visible_devices_variable};
 
 use crate::policy::ModelSettings;
 use crate::rules::FileRule;
@@ -78,12 +78,15 @@ fn check_terms(first: &Use, second: &Use) -> Result<(), ConfigError> {
 
 /// What applies to all devices of a resource, with the key of each value.
 fn terms(spec: &ResourceSpec) -> [(&'static str, String); 5] {
+    // Without `..`, so that each new field is either compared or named here.
+    let ResourceSpec { name: _, sharing, removal_grace, visibility, origin: _, models: _ } = spec;
+    let Sharing { replicas, allocation, shared_requests } = sharing;
     [
-        ("multitenancy", spec.sharing.replicas.to_string()),
-        ("allocationPolicy", spec.sharing.allocation.to_string()),
-        ("sharedRequests", spec.sharing.shared_requests.to_string()),
-        ("visibility", spec.visibility.to_string()),
-        ("removalGraceSeconds", spec.removal_grace.as_secs().to_string()),
+        ("multitenancy", replicas.to_string()),
+        ("allocationPolicy", allocation.to_string()),
+        ("sharedRequests", shared_requests.to_string()),
+        ("visibility", visibility.to_string()),
+        ("removalGraceSeconds", removal_grace.as_secs().to_string()),
     ]
 }
 

@@ -174,3 +174,38 @@ impl TryFrom<MountFile> for Mount {
         Ok(Mount(AdditionalMount { source, destination }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::parse;
+    use crate::values::Number;
+
+    /// The value of a key with the type `PerModel<T>` for `wddm`.
+    fn for_wddm<T: FromStr<Err: Display>>(text: &str) -> Result<Option<T>, String> {
+        let read = parse::<AnyKey<T>>("f.yaml", format!("key: {text}\n").as_bytes());
+        let file = read.map_err(|error| error.to_string())?;
+        Ok(PerModel::of(file.key, DriverModel::Wddm).map(|PerModel(value)| value))
+    }
+
+    #[derive(Deserialize)]
+    #[serde(bound = "T: FromStr<Err: Display>")]
+    struct AnyKey<T> {
+        key: ModelValues<T>,
+    }
+
+    #[test]
+    fn a_value_for_every_driver_model_may_be_a_number_or_a_switch() {
+        type Digit = Number<0, 9>;
+        for text in ["4", "'4'", "{wddm: 4}", "{wddm: '4', mcdm: 5}"] {
+            assert_eq!(for_wddm::<Digit>(text), Ok(Some(Number(4))), "{text}");
+        }
+        assert_eq!(for_wddm::<Digit>("{mcdm: 5}"), Ok(None));
+        for text in ["10", "-1", "4.0", "true", "[4]"] {
+            assert!(for_wddm::<Digit>(text).is_err(), "{text}");
+        }
+        for text in ["true", "'true'", "{wddm: true}"] {
+            assert_eq!(for_wddm::<Switch>(text), Ok(Some(Switch(true))), "{text}");
+        }
+    }
+}

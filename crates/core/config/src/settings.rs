@@ -43,7 +43,7 @@ impl Settings {
 ///
 /// A driver model that ignores the key stands behind the key.
 ///
-/// The settings are those of one driver model. Each model may have its own file, so a file may give
+/// The settings belong to one driver model. Each model may have its own file, so a file may give
 /// every key another value for it. A key whose type is [`PerModel`] may also map driver models to
 /// values within one file, which several models read.
 macro_rules! settings {

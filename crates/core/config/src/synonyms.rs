@@ -1,7 +1,7 @@
-//! Other words for the keys of a file, which are no typing mistakes.
+//! Other words for the keys of a file. They are not typing mistakes.
 
-/// Keys, each with other words for it. Whether a mapping has the key, its struct says, so a word may
-/// stand for several keys. Words have no capitals, dashes and underscores.
+/// Keys, each with other words for it. A word may stand for several keys: the struct of a mapping
+/// says which of them it has. Words have no capitals, dashes and underscores.
 const SYNONYMS: [(&str, &[&str]); 31] = [
     // Conditions of a rule.
     ("description", &["name", "model", "product", "gpu", "gpumodel", "card", "adapter", "device"]),

@@ -92,10 +92,10 @@ pub(crate) fn one_of(names: &[&str], text: &str) -> String {
     }
 }
 
-/// One text, or a list or mapping of several.
+/// One value as text, or a list or mapping of several.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum TextOr<T> {
-    /// A text.
+    /// A text, a number, `true` or `false`.
     Text(String),
     /// The list or mapping.
     Several(T),
@@ -118,6 +118,18 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
 
     fn visit_str<E>(self, text: &str) -> Result<TextOr<T>, E> {
         Ok(TextOr::Text(text.to_owned()))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<TextOr<T>, E> {
+        Ok(TextOr::Text(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<TextOr<T>, E> {
+        Ok(TextOr::Text(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<TextOr<T>, E> {
+        Ok(TextOr::Text(number.to_string()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<TextOr<T>, A::Error> {

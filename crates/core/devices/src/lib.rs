@@ -2,12 +2,12 @@
 //!
 //! From the adapters that a source reports and a policy, this crate computes the devices, the
 //! reason for each adapter that is not advertised, the replicas, and what a container gets. Its
-//! modules stand along the data flow: `policy`, `select`, `offer`, `set`, `plan`, each of which uses
-//! only those before it. The crate does no I/O, reads no clock or environment variables, and does
+//! modules stand along the data flow: `policy`, `select`, `offer`, `set`, `plan`. Each uses only
+//! those before it. The crate does no I/O, reads no clock or environment variables, and does
 //! not log.
 
-/// The version that programs, logs and metrics name. `cargo xtask` adds the commit to that of a build
-/// of the main branch, with this variable.
+/// The version that programs, logs and metrics name. In a build of the main branch, `cargo
+/// xtask` adds the commit, with this variable.
 pub const VERSION: &str = match option_env!("DIRECTX_VERSION") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),
@@ -28,7 +28,7 @@ pub use plan::mounts::{
     MountPlan, NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use plan::preferred_allocation::preferred_allocation;
-pub use plan::source_patterns::{Disk, MatchingFiles};
+pub use plan::source_patterns::{Disk, NoSingleMatch};
 pub use plan::{
     DeviceGrant, Plan, PlanError, SingleDevice, contents, plan, plan_on_disk, single_device,
 };
@@ -42,9 +42,10 @@ pub use policy::{
     MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use select::device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
+pub use select::filter::Filter;
 pub use select::not_advertised::{NotAdvertised, NotAdvertisedReason, Remedy};
 pub use select::runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
-pub use select::selection::{Criteria, Filter, Selection, discover};
+pub use select::selection::{Criteria, Selection, discover};
 pub use set::device_set::{
     DeviceSet, ListedDevice, Moment, Replica, ReplicaError, ResourceDevices,
 };

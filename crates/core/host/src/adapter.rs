@@ -126,9 +126,9 @@ pub struct HardwareId {
 }
 
 impl HardwareId {
-    /// Whether the adapter is one of Microsoft's basic adapters, which no GPU is behind: the Basic
-    /// Render Driver, which computes on the CPU and which Windows does not always call software,
-    /// and Hyper-V's display. A GPU that Hyper-V lends (GPU-PV) has the IDs of the GPU.
+    /// Whether the adapter is one of Microsoft's basic adapters: software, without a GPU. These are
+    /// the Basic Render Driver, which computes on the CPU and which Windows does not always call
+    /// software, and Hyper-V's display. A GPU that Hyper-V lends (GPU-PV) has the IDs of the GPU.
     #[must_use]
     pub const fn is_basic_adapter(self) -> bool {
         matches!((self.vendor, self.device), (0x1414, 0x008C | 0x5353))
@@ -188,7 +188,7 @@ pub struct Adapter {
     #[serde(default)]
     pub detachable: bool,
     /// `IndirectDisplayDevice` of the graphics kernel, if it could be asked: a display whose
-    /// pictures another adapter renders, such as that of a remote session. Earlier inventories
+    /// pictures another adapter renders, such as the display of a remote session. Earlier inventories
     /// lack the key, and earlier programs do not know it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub indirect_display: bool,
@@ -253,9 +253,9 @@ impl Adapter {
     }
 
     /// Whether the adapter is an indirect display. It has the name, the hardware ID and the memory
-    /// of the GPU that renders for it. Software enumerates no GPU, so the hardware type of one does
-    /// not count; of what else it enumerates, a compute-only device is no display, and the Basic
-    /// Render Driver is a basic adapter.
+    /// of the GPU that renders for it. Software never enumerates a GPU, so the hardware type "GPU"
+    /// does not count. Software also enumerates compute-only devices, which are not displays, and
+    /// the Basic Render Driver, which is a basic adapter.
     #[must_use]
     pub fn is_indirect_display(&self) -> bool {
         let only_computes = self.attributes.compute() && !self.attributes.display();

@@ -52,7 +52,7 @@ impl FromStr for SystemRoot {
     }
 }
 
-/// A driver store folder of which no file is used.
+/// A driver store folder that is refused: none of its files is used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the driver store folder `{}` {why}", printable(.path))]
 pub struct StoreFolderError {

@@ -153,7 +153,7 @@ pub struct HostFacts {
     /// Whether 32-bit runtime files can be mounted.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub wow64: Wow64,
-    /// Whether discovery runs inside a container that is no `HostProcess` container. Windows
+    /// Whether discovery runs inside a container other than a `HostProcess` container. Windows
     /// exposes the host's driver folders there but not its registry, so no runtime files are known.
     /// This is not a failure.
     #[serde(

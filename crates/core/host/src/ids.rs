@@ -50,7 +50,7 @@ impl PnpId {
         self.begins_with_one_of(&SOFTWARE_ENUMERATED)
     }
 
-    /// Whether this is the display of a virtual machine, which no GPU is behind.
+    /// Whether this is Hyper-V's display of a virtual machine: software, without a GPU.
     #[must_use]
     pub fn is_hyper_v_video(&self) -> bool {
         self.begins_with_one_of(&HYPER_V_VIDEO)

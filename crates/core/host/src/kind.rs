@@ -20,12 +20,12 @@ pub enum DeviceKind {
 named_value!(DeviceKind);
 
 impl DeviceKind {
-    /// The kind of the device of an adapter: the hardware type, if Windows reports one, which older
-    /// versions do not. Otherwise a device with a display is a GPU, and of the others the vendor
-    /// decides.
+    /// The kind of the device of an adapter: the hardware type, if Windows reports one. Older
+    /// versions of Windows do not. Otherwise a device with a display is a GPU, and for other devices
+    /// the vendor decides.
     ///
-    /// NVIDIA makes only GPUs. Which hardware type Windows reports for those in MCDM mode is not
-    /// known, so that of an accelerator does not count for them.
+    /// NVIDIA makes only GPUs. Which hardware type Windows reports for its GPUs in MCDM mode is not
+    /// known, so the hardware types of accelerators do not count for them.
     #[must_use]
     pub fn of(adapter: &Adapter) -> DeviceKind {
         let has = |attribute| adapter.attributes.has(attribute);

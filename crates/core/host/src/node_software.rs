@@ -176,7 +176,7 @@ impl From<Containerd> for ProgramFile {
     }
 }
 
-/// The keys of [`Nvml`] in an inventory, of which two exclude each other.
+/// The keys of [`Nvml`] in an inventory. Two of them exclude each other.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct NvmlFile {

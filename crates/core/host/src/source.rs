@@ -24,7 +24,8 @@ pub struct HostSnapshot {
     /// driver is being replaced, or one bad registry value, is reported here and only
     /// that adapter or value is missing.
     pub warnings: Vec<AdapterWarning>,
-    /// The devices that the node's annotation takes out of service. Sources leave this empty.
+    /// The devices that the node's annotation takes out of service. A source does not know them; the
+    /// daemon adds them.
     pub cordoned: Cordons,
 }
 

@@ -98,8 +98,8 @@ impl Vendor {
         }
     }
 
-    /// Whether a device of this vendor that only displays is no GPU: the graphics of a server's
-    /// management controller, or of a virtual machine.
+    /// Whether a device of this vendor is only a display controller, not a GPU: the graphics of a
+    /// server's management controller, or of a virtual machine.
     #[must_use]
     pub const fn makes_display_controller(self, displays: bool, computes: bool) -> bool {
         displays && !computes && !self.makes_gpus()

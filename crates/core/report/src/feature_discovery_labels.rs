@@ -3,7 +3,7 @@
 use host::{ComputeCapability, DriverVersion};
 
 use crate::gpu_model::Model;
-use crate::labels::Label;
+use crate::label::Label;
 
 /// GPU Feature Discovery takes the names of GPUs from NVML on Linux, which omits `NVIDIA ` before
 /// these brands. Drivers for Windows never omit it.

@@ -49,7 +49,9 @@ pub(crate) fn models(
             let device = Model::of(device, resource);
             match models.get_mut(&device.name) {
                 Some(model) => model.add(&device),
-                None => _ = models.insert(device.name.clone(), device),
+                None => {
+                    models.insert(device.name.clone(), device);
+                }
             }
         }
     }
@@ -81,8 +83,8 @@ impl Model {
         }
     }
 
-    /// Adds devices with the same name. Their order, which with several daemons is that of their
-    /// sockets, does not matter.
+    /// Adds devices with the same name. Their order does not matter: with several daemons, it is
+    /// the order of their sockets.
     fn add(&mut self, other: &Model) {
         self.count += other.count;
         self.drivers = self.drivers.min(other.drivers);

@@ -4,31 +4,12 @@ use host::Vendor;
 
 use crate::feature_discovery_labels::FEATURE_DISCOVERY_LABELS;
 use crate::gpu_model::{Model, models};
+use crate::label::{Described, Label};
 use crate::label_value::{Labels, label_value};
-use crate::node_report::{NodeReport, ReportedHost};
+use crate::node_report::NodeReport;
 
 /// In the name of a label that each model has: the name of the model.
 const PRODUCT: &str = "<product>";
-
-/// A label that nodes have.
-pub struct Label {
-    /// The name. With `<product>` in it, each model has the label.
-    pub name: &'static str,
-    /// One phrase for the documentation, without a period.
-    pub meaning: &'static str,
-    /// The text of the value; `None` if the node does not have the label.
-    pub(super) value: fn(&Described<'_>) -> Option<String>,
-}
-
-/// What labels describe.
-#[derive(Clone, Copy)]
-pub(super) struct Described<'a> {
-    host: &'a ReportedHost,
-    /// The number of devices.
-    pub(super) count: usize,
-    /// The model; `None` if there are no devices.
-    pub(super) model: Option<&'a Model>,
-}
 
 /// The labels of this project, in the order of the documentation.
 pub const LABELS: &[Label] = &[

@@ -8,6 +8,7 @@ mod device_events;
 mod device_resources;
 mod feature_discovery_labels;
 mod gpu_model;
+mod label;
 mod label_value;
 mod labels;
 mod message;
@@ -19,8 +20,9 @@ pub use condition::{
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use device_resources::{DeviceResources, MovedDevice};
 pub use feature_discovery_labels::FEATURE_DISCOVERY_LABELS;
+pub use label::Label;
 pub use label_value::{Labels, label_value};
-pub use labels::{LABELS, Label, labels};
+pub use labels::{LABELS, labels};
 pub use message::Message;
 pub use node_report::{
     NodeReport, ReportedDevice, ReportedHost, ReportedResource, Unhealthy, UnhealthyKind,

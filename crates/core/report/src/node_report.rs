@@ -172,7 +172,7 @@ impl NodeReport {
     /// What several daemons report of one node. Each device is listed once, although a device that
     /// changes its driver model is removed from one daemon's list and added to another's at
     /// different times. An entry of a device that the host has counts before one of a device that it
-    /// no longer has; of equal entries, that of the first resource by name counts.
+    /// no longer has. Of equal entries, the one in the first resource by name counts.
     #[must_use]
     pub fn merged(reports: impl IntoIterator<Item = NodeReport>) -> NodeReport {
         let mut merged = NodeReport::default();

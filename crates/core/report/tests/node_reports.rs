@@ -87,7 +87,7 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
 #[test]
 fn the_kind_is_that_of_the_first_model() {
     let kind = |name| labels(&report(&recorded(name)), false)["directx.microsoft.com/kind"].clone();
-    // The memory of the first kind is known, that of the other devices is not.
+    // Only the memory of the first kind is known.
     assert_eq!(kind("made-up-npu-beside-gpu.yaml"), "gpu");
     assert_eq!(kind("generated/npu-beside-gpu.yaml"), "accelerator");
     assert_eq!(kind("made-up-h100-mcdm.yaml"), "gpu");

@@ -4,7 +4,7 @@
 const DISPLAY: u128 = 0x4d36_e968_e325_11ce_bfc1_0800_2be1_0318;
 /// `GUID_DEVCLASS_COMPUTEACCELERATOR` (devguid.h).
 const COMPUTE_ACCELERATOR: u128 = 0xf01a_9d53_3ff6_48d2_9f97_c8a7_004b_e10c;
-/// The class of a device for which no driver was ever installed.
+/// The class of a device that never had a driver.
 const NO_CLASS: u128 = 0;
 
 /// The compatible IDs of the PCI classes 03 (display controllers) and 12 (processing accelerators).

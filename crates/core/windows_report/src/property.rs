@@ -1,5 +1,5 @@
-//! Properties of adapters and devices: those of the `PnP` manager as Rust values, and which of all
-//! may be missing.
+//! Properties of adapters and devices: the `PnP` manager's values as Rust values, and which
+//! properties may be missing.
 //!
 //! Required are only the properties that decide what a container gets: the LUID, the attributes, the
 //! instance ID, the location paths, the problem code and the driver key. Everything else is

@@ -13,7 +13,7 @@ pub enum ClusterError {
     /// The server with this URL cannot be reached, or is not the one that was asked for.
     #[error("cannot reach the API server {0}")]
     Unreachable(String, #[source] BoxError),
-    /// There is no answer to this request within the limit.
+    /// The API server did not answer this request within the limit.
     #[error("the API server {1} did not answer the request to {0} within {limit} s", limit = .2.as_secs())]
     Timeout(&'static str, String, Duration),
     /// The server ended the answer to this request before it contained anything.
@@ -38,7 +38,7 @@ pub enum FailureKind {
     Ended,
     /// The server answers with this status.
     Refused(u16),
-    /// It is no failure of a request, but of the operating system.
+    /// Not a request failed, but the operating system.
     Local(io::ErrorKind),
 }
 

@@ -104,7 +104,7 @@ async fn only_the_taint_with_the_key_is_removed_unless_it_has_moved() {
     let server = TestServer::new(json!({"spec": {"taints": [own, other, more]}}));
     let client = server.client();
     let node = client.node().await.unwrap();
-    // Another client changes a label, which is no conflict.
+    // Another client changes a label. That is not a conflict.
     server.change(|node| node["metadata"]["labels"]["a/b"] = "1".into());
     client.remove_taint(&node, "own").await.unwrap();
     assert_eq!(server.node()["spec"]["taints"], json!([other]));

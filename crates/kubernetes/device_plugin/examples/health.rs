@@ -89,7 +89,7 @@ async fn probe(listener: TcpListener, readiness: watch::Receiver<Readiness>) -> 
         let is_ready = readiness.borrow().is_ready();
         let status = if is_ready { "200 OK" } else { "503 Service Unavailable" };
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        // The answer is the same for every request, and a client that goes away is no error.
+        // The answer is the same for every request, and a client that goes away is not an error.
         let _ = timeout(Duration::from_secs(1), connection.read(&mut [0; 1024])).await;
         let _ = connection.write_all(answer.as_bytes()).await;
     }

@@ -23,14 +23,14 @@ use crate::v1beta1::{
     PreferredAllocationResponse,
 };
 
-/// How many containers a request may have. Kubelets send one. Each container of a few bytes gets an
-/// answer with all mounts of its devices, which no limit of the library bounds.
+/// How many containers a request may have. Kubelets send one. A container takes a few bytes in a
+/// request, but its answer has all mounts of its devices, and the library does not limit answers.
 const CONTAINERS: usize = 16;
 
 /// The kubelet's `ListAndWatch` stream on a socket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum KubeletStream {
-    /// No kubelet was asked to connect, so the next stream is that of another client.
+    /// No kubelet was asked to connect, so the next stream is from another client.
     Unexpected,
     /// The next stream is the kubelet's. Only the kubelet knows the name of the socket, which is
     /// new and was sent to it.
@@ -131,7 +131,7 @@ impl DevicePlugin for Service {
         self.check_count(&containers)?;
         let mut container_responses = Vec::with_capacity(containers.len());
         for container in &containers {
-            // Only advice is wanted, so a size that makes no sense is no error.
+            // The answer is only advice, so a wrong size is not an error.
             let size = usize::try_from(container.allocation_size).unwrap_or(0);
             let available = &container.available_device_ids;
             let included = &container.must_include_device_ids;

@@ -98,8 +98,8 @@ pub enum RunError {
     /// The prefix of a resource's sockets cannot be part of a file name.
     #[error("invalid socket prefix `{0}`: use letters, digits, `-`, `_` and `.`")]
     InvalidSocketPrefix(String),
-    /// The name of a lock cannot be part of a file name on every system, or may be that of a
-    /// resource.
+    /// The name of a lock cannot be part of a file name on every system, or could be the name of
+    /// a resource.
     #[error("invalid lock name `{0}`: use lower-case letters, digits, `-` and `.`")]
     InvalidLock(String),
     /// The path of a socket in the device plugin directory is longer than the operating system
@@ -198,8 +198,8 @@ impl<T: Transport> Supervisor<T> {
         Ok(())
     }
 
-    /// Takes all locks at once, so that of two daemons that start at the same time, one serves all
-    /// resources. If that fails, each resource tries it for its own locks.
+    /// Takes all locks at once. If two daemons start at the same time, one of them then serves all
+    /// resources. If that fails, each resource tries to take its own locks.
     fn take_all_locks(&self, served: &Served) {
         let locks: Vec<String> = served.resources.iter().flat_map(|r| r.locks()).collect();
         if let Err(error) = self.node.take_locks(&locks) {

@@ -102,7 +102,7 @@ impl Identity {
         Identity { file: Some(file), entry }
     }
 
-    /// Creates the identity of a file of which only the entry in its directory is known.
+    /// Creates the identity of a file when only the entry in its directory is known.
     #[must_use]
     pub const fn listed(entry: [u64; 2]) -> Self {
         Identity { file: None, entry }

@@ -93,7 +93,7 @@ pub(crate) struct DeviceManager {
     connected: BTreeMap<(String, PathBuf), PluginEndpoint>,
     /// The last list of each resource, with the health that the kubelet assumes.
     devices: BTreeMap<String, Vec<Device>>,
-    /// The resources of which a list was received in this run.
+    /// The resources whose list was received in this run.
     listed: DeviceIds,
     /// The devices in use, by resource.
     pub(crate) allocated: BTreeMap<String, DeviceIds>,

@@ -362,8 +362,8 @@ fn fix_for_empty_resource(adapter: &NotAdvertised, set: &DeviceSet) -> Option<St
     resource.entries().is_empty().then(|| format!("; {name} has no device: to advertise it, {fix}"))
 }
 
-/// What an inventory that was written by hand may lack, or what to do about a host of which nothing
-/// is advertised.
+/// What an inventory that was written by hand may lack, or what to do if the host has nothing to
+/// advertise.
 fn hints(source: &Source, set: &DeviceSet, snapshot: &HostSnapshot) -> Vec<String> {
     let mut not_advertised = set.not_advertised.iter();
     let has_fix = not_advertised.any(|adapter| fix_for_empty_resource(adapter, set).is_some());

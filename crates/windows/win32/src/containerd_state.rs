@@ -7,8 +7,8 @@ use windows_report::service_command::ServiceCommand;
 
 use crate::services::service_command;
 
-/// The folders in which containerd may keep its state: the one that its service or its configuration
-/// names, or else containerd's default; and that of RKE2, which starts containerd itself.
+/// The folders in which containerd may keep its state: the folder that its service or its
+/// configuration names, or else containerd's default; and RKE2's, which starts containerd itself.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let service = service_command("containerd").unwrap_or_else(|error| {
         tracing::debug!(%error, "cannot read the command line of containerd's service");

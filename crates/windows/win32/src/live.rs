@@ -288,7 +288,7 @@ mod tests {
     }
 
     /// Where no device has the LUID, the registry key of the graphics kernel leads
-    /// to the device. This host has devices that are no adapters, so they have no LUID.
+    /// to the device. This host has devices that are not adapters, so they have no LUID.
     #[test]
     fn a_device_without_a_luid_is_found_by_its_instance_id() {
         let setup = SetupApi::load().unwrap();

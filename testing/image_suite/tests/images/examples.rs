@@ -170,7 +170,8 @@ fn is_based_on(windows: &Windows, layout: &Layout, manifest: &Value, config: &Va
     let list =
         |config: &Value, path: &str| config.pointer(path).unwrap().as_array().unwrap().clone();
     for path in ["/rootfs/diff_ids", "/history"] {
-        let (found, expected) = (list(config, path), list(&windows.config, path));
+        let found = list(config, path);
+        let expected = list(&windows.config, path);
         assert_eq!(found.len(), expected.len() + 1, "{path}");
         assert!(found.starts_with(&expected), "{path}");
     }

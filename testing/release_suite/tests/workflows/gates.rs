@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::files::{jobs, may_write, steps, workflows};
 
-/// The jobs without which nothing is published.
+/// The jobs that must succeed before anything is published.
 const TESTS: [&str; 3] = ["linux/oldest-rust", "linux/test", "windows/test"];
 
 /// Wine has neither `AF_UNIX` nor HCS, so only Windows shows that the product works there. The node

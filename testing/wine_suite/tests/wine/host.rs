@@ -1,4 +1,4 @@
-//! Wine prefixes, each of which one test at a time uses, and hosts in them.
+//! Wine prefixes and hosts in them. Only one test at a time uses a prefix.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

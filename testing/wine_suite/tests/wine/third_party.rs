@@ -102,7 +102,7 @@ fn third_party_ffmpeg_with_direct3d_9_and_11() {
     ] {
         let input = ["-f", "lavfi", "-i", "color=s=64x64:d=0.1", "-f", "null", "-"];
         let words = [&[&*ffmpeg, "-hide_banner", "-init_hw_device", device], &input[..]].concat();
-        // The exit code is 0xABB2B1AB, of which Linux keeps the lower eight bits.
+        // The exit code is 0xABB2B1AB. Linux keeps its lower eight bits.
         programs.compare(&words, 171, reason);
     }
 }

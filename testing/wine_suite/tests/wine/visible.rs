@@ -258,7 +258,7 @@ fn moved_imports_do_not_disable_the_filter() {
     }
 }
 
-/// The filter is missing, is no library, is half of one, or has the other architecture.
+/// The filter is missing, is not a library, is half of one, or has the other architecture.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_missing_and_a_damaged_filter() {

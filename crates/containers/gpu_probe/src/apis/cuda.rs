@@ -158,7 +158,7 @@ fn describe(functions: Functions, luids: Option<WindowsFunctions>, device: Devic
 /// Runs the kernel on a device, and returns the words that it wrote.
 fn compute(functions: Functions, device: Device) -> Result<Vec<u32>, Fault> {
     let mut context = null_mut();
-    // SAFETY: the device was listed. The new context is that of the calls below.
+    // SAFETY: the device was listed. The calls below use the new context.
     let status = unsafe { (functions.context)(&raw mut context, 0, device) };
     functions.check("cuCtxCreate", status)?;
     let kernel = kernel(functions)?;

@@ -88,7 +88,7 @@ fn keys_in_any_case_are_unique() {
 
 #[test]
 fn keys_that_are_data_are_unique_in_any_case_and_quoted_in_paths() {
-    let table = ["a: x\nA: y", "'01': [x]\nb.c: [{}]", "a: 1", "[a]"];
+    let table = ["a: x\nA: y", "'01': [x]\nb.c: [{}]", "a: 1.5", "[a]"];
     insta::assert_snapshot!(table.map(error::<Texts>).join("\n"));
 }
 

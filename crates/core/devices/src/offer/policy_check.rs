@@ -38,7 +38,7 @@ pub(crate) fn devices_by_location(snapshot: &HostSnapshot) -> DevicesByLocation<
     devices
 }
 
-/// Checks that the device has a location path, which no other device of the host has.
+/// Checks that the device has a location path, and that no other device of the host has the same.
 fn check_location_path(
     device: &Device,
     locations: &DevicesByLocation<'_>,

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use host::fold_case;
 use host::{HostFacts, Luid, StorePattern, Vendor, Wow64};
 
-use crate::plan::source_patterns::{Disk, MatchingFiles, only_match};
+use crate::plan::source_patterns::{Disk, NoSingleMatch, only_match};
 use crate::{
     AdditionalMount, ContainerPolicy, Destination, DriverModel, ListedDevice, NoStoreFolder,
     RuntimeFile, RuntimeMounts, StoreFolder,
@@ -74,7 +74,7 @@ pub enum MountOutcome {
     /// The file does not exist.
     Missing,
     /// The pattern of an additional mount matches no file, or several.
-    NotOneMatch(MatchingFiles),
+    NotOneMatch(NoSingleMatch),
     /// `excludeMounts` names its destination.
     Excluded,
     /// It is a file for 32-bit programs, and `runtimeFilesWow64` is false.
@@ -278,7 +278,7 @@ fn add_files(
         let by = taken.get(&file.destination());
         let outcome = match (left_out, by) {
             (Some(left_out), _) => left_out,
-            // Two devices with the same driver name the same file, which is no collision.
+            // Two devices with the same driver name the same file. That is not a collision.
             (None, Some(by)) if by.host_path == file.host_path => {
                 is_any_mounted = true;
                 continue;
@@ -428,7 +428,7 @@ fn files_of(list: &[(&str, &str)]) -> Vec<RuntimeFile> {
 pub struct MountPlan {
     /// Every file that was considered, in order.
     pub files: Vec<FileDecision>,
-    /// Devices of which no file is mounted, and why.
+    /// Devices without mounted files, and why.
     pub devices_without_mounts: Vec<(Luid, NoMountsReason)>,
 }
 

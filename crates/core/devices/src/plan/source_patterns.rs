@@ -18,17 +18,24 @@ pub struct Disk<'a> {
     pub folders: &'a dyn Fn(&str) -> Vec<String>,
 }
 
-/// The files that match a pattern, of which none can be mounted: there is none, or more than one.
+/// Why a pattern names no file to mount. Exactly one file must match.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MatchingFiles(Vec<StorePath>);
+pub enum NoSingleMatch {
+    /// No file matches.
+    None,
+    /// These files match.
+    Several(Vec<StorePath>),
+}
 
-impl fmt::Display for MatchingFiles {
+impl fmt::Display for NoSingleMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return f.write_str("matches no file");
+        match self {
+            NoSingleMatch::None => f.write_str("matches no file"),
+            NoSingleMatch::Several(files) => {
+                let files: Vec<&str> = files.iter().map(StorePath::as_str).collect();
+                write!(f, "matches several files: {}", files.join(", "))
+            }
         }
-        let files: Vec<&str> = self.0.iter().map(StorePath::as_str).collect();
-        write!(f, "matches several files: {}", files.join(", "))
     }
 }
 
@@ -38,14 +45,12 @@ pub(crate) fn only_match(
     folder: &StoreFolder,
     device: &Device,
     disk: Disk<'_>,
-) -> Result<StorePath, MatchingFiles> {
+) -> Result<StorePath, NoSingleMatch> {
     let mut files = matching(pattern, folder, device, disk);
-    match files.pop() {
-        Some(file) if files.is_empty() => Ok(file),
-        last => {
-            files.extend(last);
-            Err(MatchingFiles(files))
-        }
+    match files.len() {
+        0 => Err(NoSingleMatch::None),
+        1 => Ok(files.remove(0)),
+        _ => Err(NoSingleMatch::Several(files)),
     }
 }
 

@@ -73,8 +73,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Whether a name has the form that Windows generates for names that are no 8.3 names
-/// (`POWERS~1.EXE`).
+/// Whether a name has the form that Windows generates for longer names, such as `POWERS~1.EXE`.
 fn is_short_name(stem: &str, extension: &str) -> bool {
     let numbered = stem.rsplit_once('~').is_some_and(|(start, number)| {
         !start.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
@@ -83,8 +82,8 @@ fn is_short_name(stem: &str, extension: &str) -> bool {
 }
 
 fn is_windows_file(name: &str) -> bool {
-    // Names of API sets (Microsoft's "Windows API sets") are no files, but the loader
-    // resolves them, and older Windows has files of these names.
+    // API sets (Microsoft's "Windows API sets") are not files, but the loader resolves their names,
+    // and older Windows has files with these names.
     let is_api_set = name.starts_with("api-ms-") || name.starts_with("ext-ms-");
     is_api_set || WINDOWS_FILES.binary_search(&name).is_ok()
 }

@@ -22,8 +22,8 @@ impl DeviceClass {
     pub(crate) const EVERY_ADAPTER: DeviceClass =
         DeviceClass(0x1024_E4C9_47C9_48D3_B4A8_F9DF_7852_3B53);
 
-    /// The class for the devices of `model` where the configuration names none. There is
-    /// none for compute-only devices. From Windows Server 2025 on, those of the setup class
+    /// The class for the devices of `model` if the configuration names none. Compute-only devices have
+    /// no default class: from Windows Server 2025 on, devices of the setup class
     /// `ComputeAccelerator` do not register `GUID_DISPLAY_DEVICE_ARRIVAL`.
     #[must_use]
     pub const fn default_for(model: DriverModel) -> Option<DeviceClass> {

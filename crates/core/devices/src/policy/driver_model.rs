@@ -42,7 +42,7 @@ impl DriverModel {
         }
     }
 
-    /// What to write instead of a word that is no driver model, if people write it for one.
+    /// What to write instead of a word that people mistake for a driver model.
     #[must_use]
     pub fn advice(word: &str) -> Option<&'static str> {
         let word = word.to_ascii_lowercase();
@@ -68,8 +68,8 @@ impl DriverModel {
         })
     }
 
-    /// The lock of the driver model's devices, of which one daemon on a node advertises each.
-    /// Devices that `legacy` advertises are also devices of WDDM.
+    /// The lock that a daemon holds while it advertises devices of this driver model. `legacy` and
+    /// `wddm` have the same lock, because devices that `legacy` advertises are devices of WDDM.
     #[must_use]
     pub const fn lock(self) -> &'static str {
         match self {

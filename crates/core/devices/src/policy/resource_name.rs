@@ -22,7 +22,7 @@ impl ResourceName {
         &self.0
     }
 
-    /// Whether the name is that of a resource for shared devices.
+    /// Whether the name belongs to a resource for shared devices.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.0.to_ascii_lowercase().ends_with(SHARED)

@@ -142,8 +142,8 @@ impl Device {
         cordon.device.names(&self.id, self.location_path.as_ref())
     }
 
-    /// Whether the driver is another one than that of the same device `before`: another version, or
-    /// another folder in the driver store. What is not known of one of them is not compared.
+    /// Whether the driver has changed since `before`, which is the same device: it has another
+    /// version, or another folder in the driver store. What is unknown before or now is not compared.
     #[must_use]
     pub fn has_other_driver(&self, before: &Device) -> bool {
         let versions = before.driver_version.zip(self.driver_version);

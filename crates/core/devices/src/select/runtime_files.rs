@@ -51,7 +51,7 @@ pub enum CopyToVmValueError {
     /// A path that is not allowed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A destination that is no bare file name, or that Windows owns.
+    /// A destination that is not a bare file name, or that Windows owns.
     #[error(transparent)]
     Destination(#[from] DestinationError),
     /// An earlier value has the same destination.

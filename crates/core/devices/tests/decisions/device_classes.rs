@@ -112,7 +112,7 @@ fn multi_device_first_assigns_a_single_device_as_the_host_can() {
     assert_eq!(*no_support, PlanWarning::NoLocationPathSupport(ARRIVAL.parse().unwrap()));
 }
 
-/// A rule's resource can have devices of two driver models, of which each has its setting.
+/// A rule's resource can have devices of two driver models. Each has its own setting.
 #[test]
 fn the_strictest_multi_device_applies_to_devices_of_several_driver_models() {
     use MultiDevice::{Class, First, Reject};

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::hosts::{AMD, gpu, host, model, resource, server, wddm};
 
-/// The devices of vendors for which there are no defaults.
+/// The devices of vendors that have no defaults.
 const FIRST: &str = r"PCI\VEN_1002\1&0\0";
 const SECOND: &str = r"PCI\VEN_1002\2&0\0";
 

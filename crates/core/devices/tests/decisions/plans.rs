@@ -58,7 +58,7 @@ fn two_replicas_of_one_device_are_one_device_with_a_warning() {
     );
 }
 
-/// The original plugin returned two device entries, of which the kubelet kept one, silently.
+/// The original plugin returned two device entries. The kubelet kept only one, without a message.
 #[test]
 fn several_devices_are_assigned_as_the_class_with_a_warning_or_refused() {
     let two = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);

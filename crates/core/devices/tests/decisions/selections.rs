@@ -147,7 +147,7 @@ fn an_indirect_display_is_skipped_by_its_own_name() {
     assert_eq!(selection.skipped[0].description, "GPU 1");
 }
 
-/// Their IDs begin with none of the enumerators of software. An NPU is no display, whatever lists
+/// Their IDs begin with none of the enumerators of software. An NPU is not a display, whatever lists
 /// it.
 #[test]
 fn gpus_of_virtual_machines_and_of_processors_are_no_indirect_displays() {

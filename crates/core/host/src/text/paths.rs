@@ -104,7 +104,8 @@ impl FromStr for StorePattern {
 /// Whether the name of a folder or file matches `pattern`, in which `*` stands for any characters.
 #[must_use]
 pub fn name_matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (fold_case(pattern), fold_case(name));
+    let pattern = fold_case(pattern);
+    let name = fold_case(name);
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(end) = parts.next_back() else { return rest.is_empty() };

@@ -104,7 +104,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
     }
 }
 
-/// Its driver is that of the GPU that renders for it, or none: there is nothing to report.
+/// It has the driver of the GPU that renders for it, or none. Neither is worth a report.
 #[test]
 fn the_driver_of_an_indirect_display_is_not_read() {
     let mut of_session = test_adapter(2);

@@ -113,8 +113,8 @@ impl State {
     }
 }
 
-/// Whether a failure is worth a line in the log: the first one, and one of the other kind, of which
-/// one is normal where the kubelet has no endpoint.
+/// Whether to log a failure: the first one, and each change between "no endpoint", which is normal
+/// on some nodes, and other failures.
 fn is_news(before: Option<FailureReason>, now: FailureReason) -> bool {
     before
         .is_none_or(|before| (before == FailureReason::Missing) != (now == FailureReason::Missing))

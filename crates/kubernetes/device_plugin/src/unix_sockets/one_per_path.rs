@@ -1,4 +1,4 @@
-//! Blocking calls of which at most one runs for each path.
+//! Runs at most one blocking call for each path.
 //!
 //! A connect on Windows blocks while a process listens and does not accept. Whoever waits for it has
 //! a time limit, but the thread of the call stays. Without a limit for them, an attempt each second

@@ -338,7 +338,7 @@ async fn registers_several_resources() {
     let mut node = Node::new();
     let names: Vec<String> = (0..5).map(|n| format!("example.com/gpu-{n}")).collect();
     for name in &names {
-        // All resources have one prefix, as those of one driver model have.
+        // All resources have one prefix, like the resources of one driver model.
         node.add(name, "gpu", 3);
     }
     let mut kubelet = kubelet(&node);

@@ -19,7 +19,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(DIRECTORY).join(name)
 }
 
-/// The plugin answers among sockets on which nobody accepts connections or answers.
+/// The plugin answers, although nobody accepts connections or answers on the other sockets.
 #[tokio::test(start_paused = true)]
 async fn all_sockets_are_queried_at_the_same_time() {
     let (node, _devices, _plugin, _caller) = serving().await;

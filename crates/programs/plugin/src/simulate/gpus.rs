@@ -41,7 +41,7 @@ pub(crate) enum Mode {
     Npu,
 }
 
-/// A GPU of which more than the name is known.
+/// A known GPU or NPU.
 pub(crate) struct Gpu {
     /// The name of its model in short, which users write.
     pub(crate) name: &'static str,
@@ -61,7 +61,7 @@ pub(crate) struct Gpu {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum McdmStart {
     FromR595,
-    /// It is no such GPU, or too old for that driver: R580 is the last one for Maxwell, Pascal and
+    /// Not a data center GPU, or too old for that driver: R580 is the last one for Maxwell, Pascal and
     /// Volta ("Unix graphics feature deprecation schedule" of NVIDIA, which shares its branches with
     /// Windows).
     Never,

@@ -265,7 +265,7 @@ impl SimulatedPod {
     }
 }
 
-/// The text of a cell, of which a driver may name any part.
+/// The text of a cell. It may contain names of drivers, which can be long.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {

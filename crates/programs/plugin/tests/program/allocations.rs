@@ -85,8 +85,7 @@ fn capacity(document: &serde_json::Value, resource: &str) -> u64 {
     resources.find(|(name, _)| name == resource).unwrap().1
 }
 
-/// Neither the plugin's own driver models nor that of the plugin of 2019, which takes what has the
-/// right name, advertise an adapter that is no GPU.
+/// No driver model advertises an adapter that is not a GPU. `legacy` selects adapters only by name.
 #[test]
 fn displays_and_basic_adapters_are_never_allocated_as_gpus() {
     let basic = "generated/basic-adapters.yaml";

@@ -196,7 +196,8 @@ fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, Failure> {
     for model in &mut policy.models {
         model.resource = "local.invalid/devices".parse().expect("it has a domain and a name");
         model.sharing.replicas = NonZeroU32::MIN;
-        (model.include_integrated, model.include_detachable) = (true, true);
+        model.include_integrated = true;
+        model.include_detachable = true;
         model.container = Arc::clone(&container);
     }
     Ok(policy)

@@ -122,10 +122,10 @@ impl Nvml {
         // SAFETY: the type is the one nvml.h declares.
         let get: GetCapability =
             unsafe { self.library.function(c"nvmlDeviceGetCudaComputeCapability") }?;
-        let (mut major, mut minor): (c_int, c_int) = (0, 0);
-        let (into_major, into_minor) = (&raw mut major, &raw mut minor);
+        let mut major: c_int = 0;
+        let mut minor: c_int = 0;
         // SAFETY: the handle comes from the library, and both numbers are writable.
-        let result = unsafe { get(device, into_major, into_minor) };
+        let result = unsafe { get(device, &raw mut major, &raw mut minor) };
         check("nvmlDeviceGetCudaComputeCapability", result)?;
         Ok(ComputeCapability { major: major.cast_unsigned(), minor: minor.cast_unsigned() })
     }
@@ -153,7 +153,7 @@ impl Nvml {
 fn init_with_flags(library: Library) -> io::Result<()> {
     // SAFETY: the type is the one nvml.h declares.
     let init: InitWithFlags = unsafe { library.function(c"nvmlInitWithFlags") }?;
-    // SAFETY: 0 is no flag.
+    // SAFETY: 0 means no flags.
     check("nvmlInitWithFlags", unsafe { init(0) })
 }
 
