@@ -33,6 +33,7 @@ pub fn load(flags: &Flags) -> Result<Config, ConfigError> {
 }
 
 /// Like [`load`], with the files that were looked for.
+#[must_use]
 pub fn read(flags: &Flags) -> Reading {
     let environment = RecordedReads::default();
     let result = config::load(flags, &environment);

@@ -3,10 +3,9 @@
 use devices::Device;
 use host::{
     Adapter, AdapterWarning, DriverVersion, HostFacts, HostSnapshot, Hypervisor, NvidiaGpu, Nvml,
-    WarningEffect,
+    PnpId, WarningEffect,
 };
 
-use super::hardware::is_no_gpu;
 use crate::aging_facts::Row;
 use crate::problem_codes::UPDATE_GUEST;
 
@@ -166,4 +165,9 @@ pub(super) fn is_paravirtualized(device: &Device, host: &HostFacts) -> bool {
     let store = device.driver_store.as_ref().map_or("", |store| store.path.as_str());
     let is_store_of_host = store.to_ascii_lowercase().contains(r"\hostdriverstore\");
     device.id.is_paravirtualized() || is_store_of_host && !host.inside_container
+}
+
+/// Whether a device without an adapter is a virtual display, which containers never get.
+pub(super) fn is_no_gpu(id: &PnpId) -> bool {
+    id.is_software_enumerated() || id.is_hyper_v_video()
 }

@@ -7,7 +7,7 @@ use command_line::{HostError, error_chain};
 use devices::{Device, Health, UnhealthyReason};
 use host::{
     Adapter, AdapterWarning, Attributes, DeviceKind, HostFacts, HostSnapshot, NvidiaGpu, Nvml,
-    PnpDevice, PnpId, Vendor, WarningEffect,
+    PnpDevice, Vendor, WarningEffect,
 };
 
 use super::causes;
@@ -144,7 +144,7 @@ fn one_device(device: &Device, host: &HostFacts, hint: &str) -> Finding {
 /// disabled this one, or left it without a driver.
 fn without_adapter(pnp: &PnpDevice, devices: &[Device], host: &HostFacts) -> Finding {
     let code = pnp.problem_code;
-    if is_no_gpu(&pnp.id) {
+    if causes::is_no_gpu(&pnp.id) {
         let what = format!("problem code {code}; this is a virtual display, not a GPU");
         return Subject::Device.ok(what).of(format!("{} ({})", pnp.description, pnp.id));
     }
@@ -172,11 +172,6 @@ fn without_adapter(pnp: &PnpDevice, devices: &[Device], host: &HostFacts) -> Fin
         _ => FindingId::NoAdapter.failed(what, hint),
     };
     check.of(format!("{} ({})", pnp.description, pnp.id))
-}
-
-/// Whether a device without an adapter is a virtual display, which containers never get.
-pub(super) fn is_no_gpu(id: &PnpId) -> bool {
-    id.is_software_enumerated() || id.is_hyper_v_video()
 }
 
 fn known(value: Option<&impl ToString>) -> String {
