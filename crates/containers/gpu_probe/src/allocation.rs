@@ -12,7 +12,6 @@ pub const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// Why the container's devices are not known.
 #[derive(Error, Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the messages say what they are")]
 pub enum AllocationError {
     #[error("{VARIABLE} is not set")]
     Missing,

@@ -2,7 +2,6 @@
 
 /// A GPU API, or a list of adapters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "`Api::about` says what they are")]
 pub enum Api {
     D3dkmt,
     Dxgi,
@@ -44,7 +43,6 @@ impl Api {
         APIS.into_iter().map(|(api, ..)| api)
     }
 
-    /// The API with this name.
     #[must_use]
     pub fn with_name(name: &str) -> Option<Api> {
         Api::all().find(|api| api.name() == name)

@@ -13,7 +13,6 @@ pub const USAGE: u8 = 2;
 /// An error, its fix and the exit code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// The exit code.
     pub code: u8,
     pub(crate) message: String,
     pub(crate) hint: String,

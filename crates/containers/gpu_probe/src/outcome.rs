@@ -28,7 +28,6 @@ impl Fault {
 pub(crate) struct Library {
     /// The path of its file, or its name if the system does not say where the file is.
     pub(crate) path: String,
-    /// The version of its file.
     pub(crate) file_version: Option<String>,
     /// The version of the API that it reports.
     pub(crate) version: Option<String>,

@@ -29,7 +29,6 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Its name in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",

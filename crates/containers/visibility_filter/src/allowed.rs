@@ -34,7 +34,6 @@ impl AllowedLuids {
         self.as_slice().contains(&luid)
     }
 
-    /// The LUIDs.
     #[must_use]
     pub fn as_slice(&self) -> &[i64] {
         let count = usize::try_from(self.count).unwrap_or_default();

@@ -14,7 +14,6 @@ use crate::{report, state};
 /// `THREAD_CREATE_FLAGS_CREATE_SUSPENDED`.
 const SUSPENDED: u32 = 1;
 
-/// The hook.
 pub(crate) fn hook() -> [Hook; 1] {
     let replacement = create_user_process as Function as usize;
     [Hook { name: c"NtCreateUserProcess", replacement, is_required: true }]

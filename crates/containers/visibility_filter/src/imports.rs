@@ -58,7 +58,6 @@ pub struct Image {
     pub architecture: Architecture,
     /// The size of the program in memory.
     pub size: u32,
-    /// The import directory.
     pub imports: Directory,
     /// The offset of the list of directories in the image.
     directories: u32,

@@ -2,7 +2,6 @@
 
 /// Why a process is not filtered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "`NotFiltered::reason` says what they are")]
 pub enum NotFiltered {
     OtherArchitecture,
     No32BitFilter,

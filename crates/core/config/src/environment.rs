@@ -12,7 +12,6 @@ pub trait Environment {
     /// The names of all environment variables that are Unicode text.
     fn variable_names(&self) -> Vec<String>;
 
-    /// The working directory.
     fn working_directory(&self) -> io::Result<PathBuf>;
 
     /// The bytes of a file; `NotFound` if it does not exist.
@@ -65,7 +64,6 @@ impl Environment for EmptyEnvironment {
     }
 }
 
-/// The environment of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessEnvironment;
 

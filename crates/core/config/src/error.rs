@@ -13,7 +13,6 @@ pub enum ConfigError {
     /// A file that cannot be read.
     #[error("cannot read the configuration file `{}`", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -21,9 +20,7 @@ pub enum ConfigError {
     /// An environment variable.
     #[error("variable {name}={value:?}: {what}")]
     Variable {
-        /// Its name.
         name: String,
-        /// Its value.
         value: String,
         /// What is wrong with the value.
         what: String,

@@ -73,7 +73,6 @@ impl ReadError {
         self.what.strip_prefix("unknown key `")?.strip_suffix('`')
     }
 
-    /// The name of the file.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file

@@ -9,13 +9,11 @@ use crate::values::{Choice, Number, Parsed};
 /// A key of a configuration file, as the documentation describes it in Markdown.
 #[derive(Clone, Debug)]
 pub struct KeyReference {
-    /// The key.
     pub key: &'static str,
     /// The values that it can have.
     pub values: String,
     /// The default for the driver model `wddm`, if there is one.
     pub default: Option<String>,
-    /// What it means.
     pub meaning: &'static str,
     /// A value in YAML. The examples of all keys together are a valid file.
     pub example: &'static str,

@@ -7,7 +7,6 @@ use devices::DriverModel;
 /// What is configured for a driver model, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelSummary {
-    /// The driver model.
     pub model: DriverModel,
     /// The configuration file that was read.
     pub file: Option<String>,
@@ -22,7 +21,6 @@ pub struct ModelSummary {
 pub struct SettingText {
     /// The key, as the reference spells it.
     pub key: &'static str,
-    /// The value as text.
     pub value: String,
     /// Whether this is the default.
     pub is_default: bool,

@@ -178,7 +178,6 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
         .collect()
 }
 
-/// The variables of a driver model.
 fn variables_of(model: DriverModel) -> impl Iterator<Item = String> {
     let is_legacy = model == DriverModel::Legacy;
     VARIABLES

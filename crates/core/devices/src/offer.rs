@@ -29,7 +29,6 @@ pub struct ResourceSpec {
     pub removal_grace: Duration,
     /// Whether containers get `directx-visible`.
     pub visibility: Visibility,
-    /// Where the resource comes from.
     pub origin: ResourceOrigin,
     /// The driver models whose devices it can have, each once.
     pub models: Vec<DriverModel>,
@@ -77,7 +76,6 @@ impl CatalogModel {
 /// The devices of a host, each under its resource.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// Facts of the host.
     pub host: HostFacts,
     /// The resources in the order of the catalog.
     pub resources: Vec<ResourceOffer>,
@@ -92,7 +90,6 @@ pub struct Offer {
 /// The devices of one resource.
 #[derive(Clone, Debug)]
 pub struct ResourceOffer {
-    /// The resource.
     pub spec: Arc<ResourceSpec>,
     /// Its devices in the order the host lists them, each with the policy that applies to it.
     pub devices: Vec<(Arc<Device>, Arc<ModelPolicy>)>,

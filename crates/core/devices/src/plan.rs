@@ -82,7 +82,6 @@ pub enum PlanError {
     SharedRequest {
         /// Replicas in the request.
         requested: usize,
-        /// The resource.
         resource: ResourceName,
     },
     /// Several devices under `multiDevice: reject`.
@@ -118,7 +117,6 @@ pub enum PlanError {
     NoLauncher {
         /// Why the container does not get it.
         problem: LauncherProblem,
-        /// The resource.
         resource: ResourceName,
     },
     /// A device without a location path where one is needed.
@@ -191,7 +189,6 @@ fn without_folders(exists: &dyn Fn(&str) -> bool) -> Disk<'_> {
 pub enum SingleDevice {
     /// Only this device, by its location path.
     LocationPath,
-    /// Every device of the class.
     Class(DeviceClass),
     /// Not at all: the build cannot assign the device, and no class contains it.
     Refused,

@@ -31,7 +31,6 @@ pub struct Policy {
 /// The policy for the devices of one driver model.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ModelPolicy {
-    /// The driver model.
     pub model: DriverModel,
     /// The resource of the devices that no rule claims.
     pub resource: ResourceName,
@@ -150,7 +149,6 @@ pub struct ResourceRule {
 pub struct DeviceMatch {
     /// The vendor, by PCI ID.
     pub vendor: Option<Vendor>,
-    /// What the device is.
     pub kind: Option<DeviceKind>,
     /// A pattern that the description contains.
     pub description: Option<DescriptionPattern>,
@@ -158,9 +156,7 @@ pub struct DeviceMatch {
     pub pci: Option<PciPattern>,
     /// Minimum dedicated memory in MiB.
     pub min_memory_mib: Option<u64>,
-    /// The driver model.
     pub model: Option<DriverModel>,
-    /// The location path.
     pub location: Option<LocationPattern>,
 }
 

@@ -51,7 +51,6 @@ pub enum Attribute {
 named_value!(Attribute);
 
 impl Attribute {
-    /// Every attribute.
     pub const ALL: &'static [Attribute] = <Attribute as VariantArray>::VARIANTS;
 }
 

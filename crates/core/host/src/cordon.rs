@@ -80,7 +80,6 @@ pub enum CordonSource {
     /// `cordonedDevices` of the configuration.
     #[default]
     Configuration,
-    /// The annotation of the node.
     NodeAnnotation,
 }
 
@@ -96,9 +95,7 @@ impl fmt::Display for CordonSource {
 /// Takes a device out of service. It prints as a sentence if it names no device of the host.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cordon {
-    /// The device.
     pub device: DeviceName,
-    /// Where it comes from.
     pub source: CordonSource,
 }
 

@@ -101,7 +101,6 @@ impl From<Wow64> for bool {
 )]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Platform {
-    /// Windows.
     #[default]
     Windows,
 }

@@ -9,7 +9,6 @@ use crate::{Adapter, Attribute, Vendor};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum DeviceKind {
-    /// A GPU.
     Gpu,
     /// A neural processor.
     Npu,

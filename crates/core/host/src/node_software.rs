@@ -22,7 +22,6 @@ pub struct NodeSoftware {
     /// The container runtime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub containerd: Option<Containerd>,
-    /// The kubelet's program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubelet: Option<Program>,
     /// NVIDIA's management library.
@@ -34,7 +33,6 @@ pub struct NodeSoftware {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HcsFailure {
-    /// The kind of failure.
     pub kind: HcsFailureKind,
     /// The error and its causes.
     pub message: String,
@@ -60,18 +58,15 @@ pub enum Program {
     NotFound(Vec<String>),
     /// The program was found and asked for its version.
     Found {
-        /// Its path.
         path: String,
         /// Its version, or why it is not known.
         version: Result<ProgramVersion, String>,
     },
 }
 
-/// containerd.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "ProgramFile", into = "ProgramFile")]
 pub struct Containerd {
-    /// Its program.
     pub program: Program,
     /// The plugins that its configuration disables; `None` where that is not known. Always
     /// `None` where the program was not found.

@@ -9,9 +9,8 @@ use crate::text::parse::parse_decimal;
 /// A replica's ID, `<PnP instance ID>\<number>`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReplicaId {
-    /// The device.
     pub device: PnpId,
-    /// The number of the replica, from 0.
+    /// From 0.
     pub number: u32,
 }
 

@@ -67,7 +67,6 @@ impl HostSnapshot {
 /// A problem that a source had with one adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdapterWarning {
-    /// The adapter.
     pub luid: Luid,
     /// What could not be read and why.
     pub text: String,
@@ -103,7 +102,6 @@ pub enum ReadStep {
     /// Subscribes to notifications of changes.
     #[strum(to_string = "subscribing to change notifications")]
     Watch,
-    /// Lists the adapters.
     #[strum(to_string = "listing adapters")]
     Adapters,
     /// Lists the present `PnP` devices.

@@ -70,15 +70,10 @@ pub enum EngineKind {
     ThreeD,
     /// Copies between memories.
     Copy,
-    /// Decodes video.
     VideoDecode,
-    /// Encodes video.
     VideoEncode,
-    /// Processes video frames.
     VideoProcessing,
-    /// Assembles a scene.
     SceneAssembly,
-    /// Draws overlays.
     Overlay,
     /// Encrypts and decrypts.
     Crypto,

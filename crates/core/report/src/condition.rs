@@ -8,16 +8,13 @@ use crate::node_report::{NodeReport, ReportedDevice, UnhealthyKind};
 /// How many devices or resources a message names.
 const NAMED: usize = 8;
 
-/// A condition of a node.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// What it says.
     pub kind: ConditionKind,
-    /// Whether that is so.
     pub status: ConditionStatus,
-    /// The reason, for programs.
+    /// For programs.
     pub reason: &'static str,
-    /// The reason, for administrators.
+    /// For administrators.
     pub message: Message,
 }
 
@@ -37,11 +34,8 @@ pub enum ConditionKind {
 /// The status of a condition. As text, as the API server spells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display)]
 pub enum ConditionStatus {
-    /// It is so.
     True,
-    /// It is not.
     False,
-    /// Nobody knows.
     Unknown,
 }
 

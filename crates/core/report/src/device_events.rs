@@ -7,12 +7,10 @@ use host::PnpId;
 use crate::device_resources::MovedDevice;
 use crate::node_report::{NodeReport, ReportedDevice};
 
-/// What has happened to a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceEvent {
-    /// What has happened.
     pub reason: EventReason,
-    /// The same for administrators.
+    /// For administrators.
     pub note: String,
 }
 

@@ -16,7 +16,6 @@ pub struct DeviceResources(HashMap<PnpId, ResourceName>);
 /// A device that belongs to another resource than before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MovedDevice {
-    /// The device.
     pub id: PnpId,
     /// The name that Device Manager shows.
     pub description: String,

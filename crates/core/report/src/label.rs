@@ -3,7 +3,6 @@
 use crate::gpu_model::Model;
 use crate::node_report::ReportedHost;
 
-/// A label that nodes have.
 pub struct Label {
     /// The name. With `<product>` in it, each model has the label.
     pub name: &'static str,

@@ -27,7 +27,6 @@ const MAX_UNMATCHED_CORDONS: usize = 64;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReport {
-    /// Facts of the host.
     pub host: ReportedHost,
     /// The resources, in the order of the plugin.
     pub resources: Vec<ReportedResource>,
@@ -45,7 +44,6 @@ pub struct ReportedHost {
     /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// The Windows build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<HostBuild>,
     /// Whether the devices are made up, and containers get only variables.
@@ -57,15 +55,11 @@ pub struct ReportedHost {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedResource {
-    /// The name of the extended resource.
     pub name: ResourceName,
-    /// The replicas of each device.
     pub replicas: NonZeroU32,
-    /// The devices.
     pub devices: Vec<ReportedDevice>,
 }
 
-/// A device as it is listed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedDevice {
@@ -225,7 +219,6 @@ impl ReportedDevice {
         self.unhealthy.is_none()
     }
 
-    /// The vendor.
     #[must_use]
     pub fn vendor(&self) -> Vendor {
         Vendor::of(self.vendor_id, Some(&self.id))

@@ -21,7 +21,6 @@ pub struct Entry {
 /// An account that may change a directory, and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Writer {
-    /// The account.
     pub account: Sid,
     /// What it may do, for a sentence with *may*; never empty.
     pub rights: Vec<&'static str>,

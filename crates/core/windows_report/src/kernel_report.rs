@@ -112,9 +112,7 @@ pub fn listed_attributes<E>(report: &Result<KernelReport, E>) -> Option<Attribut
 /// The adapter of a device, for devices without `DEVPKEY_Gpu_Luid`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceKey {
-    /// The device instance ID.
     pub instance_id: PnpId,
-    /// The adapter.
     pub luid: Luid,
     /// The index of the device in a linked adapter.
     pub physical_index: u32,

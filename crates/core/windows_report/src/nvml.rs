@@ -36,13 +36,10 @@ impl PciAddress {
 /// A GPU as NVML reports it, which the process that asks NVML prints.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gpu {
-    /// Its address.
     pub address: PciAddress,
     /// The UUID (`GPU-…`) by which CUDA identifies it.
     pub uuid: Option<String>,
-    /// Its compute capability.
     pub compute_capability: Option<ComputeCapability>,
-    /// The license of its driver.
     pub license: Option<License>,
 }
 

@@ -59,7 +59,6 @@ pub struct EarlierFeature {
 /// `nvmlGridLicenseExpiry_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(missing_docs, reason = "a calendar and a clock in UTC")]
 pub struct Expiry {
     pub year: u32,
     pub month: u16,
@@ -67,7 +66,6 @@ pub struct Expiry {
     pub hour: u16,
     pub minute: u16,
     pub second: u16,
-    /// `status`.
     pub status: u8,
 }
 

@@ -53,7 +53,6 @@ impl Property {
         }
     }
 
-    /// The list of texts.
     pub fn texts(&self) -> Result<Vec<String>, PropertyError> {
         match self.kind {
             STRING_LIST => text::list(&self.data).map_err(|_| self.mismatch("a list of texts")),
@@ -61,7 +60,6 @@ impl Property {
         }
     }
 
-    /// The 32-bit number.
     pub fn number(&self) -> Result<u32, PropertyError> {
         match (self.kind, <[u8; 4]>::try_from(self.data.as_slice())) {
             (UINT32, Ok(bytes)) => Ok(u32::from_le_bytes(bytes)),

@@ -1,9 +1,7 @@
 //! The command line of a Windows service, in the form in which the registry holds it.
 
-/// A command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServiceCommand {
-    /// The path or name of the program.
     pub program: String,
     /// The arguments, without quotes.
     pub arguments: Vec<String>,

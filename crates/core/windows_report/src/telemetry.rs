@@ -39,9 +39,7 @@ pub struct SegmentStatistics {
 /// `D3DKMT_ADAPTER_PERFDATA`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Performance {
-    /// The clock of the memory.
     pub memory_hertz: u64,
-    /// The speed of the fan.
     pub fan_rpm: u32,
     /// The power in tenths of a percent.
     pub power: u32,

@@ -31,7 +31,6 @@ pub struct Client {
     pub(crate) kube: Kube,
     /// The URL of the API server.
     pub(crate) server: String,
-    /// The name of the node.
     pub(crate) node: String,
     /// The field manager, and the name in the API server's audit log.
     pub(crate) program: &'static str,

@@ -43,7 +43,6 @@ pub enum FailureKind {
 }
 
 impl ClusterError {
-    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         match self {

@@ -92,7 +92,6 @@ impl Client {
         Ok((page.items, page.metadata.continue_.filter(|token| !token.is_empty())))
     }
 
-    /// The node as it is.
     pub async fn node(&self) -> Result<Node, ClusterError> {
         self.answer("read the node", self.nodes().get(&self.node)).await
     }

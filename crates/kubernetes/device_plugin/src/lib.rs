@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// This crate is published: its users read the documentation.
+#![warn(missing_docs)]
 
 pub mod connection;
 mod device_list;

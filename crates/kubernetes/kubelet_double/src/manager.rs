@@ -85,7 +85,6 @@ pub(crate) struct SavedState {
     registered: Vec<String>,
 }
 
-/// The state of the device manager.
 pub(crate) struct DeviceManager {
     release: Release,
     endpoints: BTreeMap<String, PluginEndpoint>,
@@ -97,7 +96,6 @@ pub(crate) struct DeviceManager {
     listed: DeviceIds,
     /// The devices in use, by resource.
     pub(crate) allocated: BTreeMap<String, DeviceIds>,
-    /// The allocations by pod.
     allocations: BTreeMap<String, PodAllocations>,
     /// A pod, and the devices of its init containers that its next container takes, by resource.
     reusable: (String, BTreeMap<String, DeviceIds>),

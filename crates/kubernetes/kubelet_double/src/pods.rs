@@ -14,7 +14,6 @@ pub struct PodRequest {
     pub containers: Vec<ContainerRequest>,
 }
 
-/// A container of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ContainerRequest {
@@ -88,7 +87,6 @@ pub struct ContainerView {
     pub mounts: Vec<Mount>,
     /// Environment variables.
     pub envs: BTreeMap<String, String>,
-    /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// The names of CDI devices, each once.
     pub cdi_devices: Vec<String>,

@@ -6,7 +6,6 @@ use host::DriverKey;
 
 use crate::wide::WideText;
 
-/// A device.
 #[derive(Debug)]
 pub(crate) struct DeviceRecord {
     pub(crate) device: Device,

@@ -2,7 +2,6 @@
 
 use host::{AdapterSource, SourceError};
 
-/// Opens an adapter source.
 pub(crate) type Open = fn() -> Result<Box<dyn AdapterSource>, SourceError>;
 
 /// Opens this Windows host.

@@ -17,14 +17,11 @@ use crate::containers::Containers;
 /// How many processes are reported. More are left out.
 const PROCESSES: usize = 4096;
 
-/// A process of a container.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerProcess {
     /// The process ID on the host, which is not the one in the container.
     pub process_id: u32,
-    /// The container.
     pub name: ContainerName,
-    /// The container's ID in containerd.
     pub container_id: String,
 }
 
@@ -39,12 +36,7 @@ pub enum ContainerProcessesError {
     Containers(#[source] io::Error),
     /// The job of a container cannot be read.
     #[error("cannot read the processes of container `{container_id}`")]
-    Job {
-        /// The container's ID.
-        container_id: String,
-        /// The error of Windows.
-        source: io::Error,
-    },
+    Job { container_id: String, source: io::Error },
 }
 
 /// Returns the processes of the container with an ID, at most as many as it is asked for.
@@ -54,7 +46,6 @@ type ProcessIds = fn(&str, usize) -> io::Result<Vec<u32>>;
 /// Returns the folders in which containerd may keep the folders of containers, the likeliest first.
 type Tasks = Box<dyn Fn() -> Vec<PathBuf> + Send>;
 
-/// The containers of a host.
 pub struct ContainerProcesses {
     tasks: Tasks,
     containers: Containers,

@@ -8,7 +8,6 @@ pub enum InventoryError {
     /// The file cannot be read.
     #[error("cannot read the inventory `{}`", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use config::KeyReference;
-use devices::{Criteria, Device, DriverModel, discover};
+use devices::{Criteria, Device, DeviceClass, DriverModel, ModelPolicy, discover};
 use host::Attribute;
 
 use crate::environment::{SECTIONS, configured, every_key, keys};
@@ -69,8 +69,42 @@ fn the_page_names_every_key_that_legacy_ignores() {
     let ignored: Vec<String> = ignored.map(|key| format!("`{key}`")).collect();
     let (last, others) = ignored.split_last().unwrap();
     let sentence = format!("{} and {last} have no effect", others.join(", "));
-    let page = REFERENCE.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains(&sentence), "{sentence}");
+    assert!(in_one_line(REFERENCE).contains(&sentence), "{sentence}");
+}
+
+fn in_one_line(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// In addition to the defaults of `wddm`, which are in the table of keys.
+#[test]
+fn the_pages_name_the_defaults_of_each_driver_model() {
+    const MIGRATION: &str = include_str!("../../../../../docs/migration.md");
+    let default = ModelPolicy::for_model;
+    let [wddm, mcdm, legacy] =
+        [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy].map(default);
+    let without_file = format!(
+        "each WDDM device is then `{}` and each MCDM device `{}`, for one container at a time",
+        wddm.resource, mcdm.resource
+    );
+    let names =
+        format!("`mcdm` has the default `{}`, and `legacy` `{}`", mcdm.resource, legacy.resource);
+    let legacy_name = format!("the resource `{}`", legacy.resource);
+    let match_name = legacy.match_name.as_ref().unwrap();
+    let match_name = format!("`DIRECTX_GPU_MATCH_NAME` (default `{match_name}`)");
+    for (page, sentence) in [
+        (REFERENCE, &*without_file),
+        (REFERENCE, &names),
+        (REFERENCE, "The default class of `wddm` and `legacy` contains all display adapters"),
+        (REFERENCE, "`mcdm` has no default"),
+        (MIGRATION, &legacy_name),
+        (MIGRATION, &match_name),
+    ] {
+        assert!(in_one_line(page).contains(sentence), "{sentence}");
+    }
+    assert_eq!([&wddm, &mcdm].map(|policy| policy.sharing.replicas.get()), [1, 1]);
+    let display = Some(DeviceClass::DISPLAY_ADAPTER);
+    assert_eq!([&wddm, &legacy, &mcdm].map(ModelPolicy::device_class), [display, display, None]);
 }
 
 /// The fuzz target for configurations begins with it.

@@ -57,7 +57,6 @@ pub enum PlanWarning {
     ReplicasOfSameDevice {
         /// The container's replicas on the device; at least 2.
         replicas: usize,
-        /// The device.
         device: PnpId,
     },
     /// The container does not get `directx-visible`.

@@ -51,11 +51,8 @@ pub enum MountOrigin {
 /// A file that may be mounted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MountCandidate {
-    /// The file on the host.
     pub host_path: String,
-    /// The file in the container.
     pub container_path: String,
-    /// Where it comes from.
     pub origin: MountOrigin,
 }
 
@@ -94,9 +91,7 @@ pub enum MountOutcome {
 /// A file and what the plan decided about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileDecision {
-    /// The file.
     pub file: MountCandidate,
-    /// The decision.
     pub outcome: MountOutcome,
 }
 

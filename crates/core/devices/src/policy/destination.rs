@@ -25,7 +25,6 @@ pub enum DestinationError {
 }
 
 impl Destination {
-    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()

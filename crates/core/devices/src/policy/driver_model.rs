@@ -30,7 +30,6 @@ pub enum DriverModel {
 }
 
 impl DriverModel {
-    /// Every driver model.
     pub const ALL: &'static [DriverModel] = <DriverModel as VariantArray>::VARIANTS;
 
     /// The prefix of the sockets of the driver model's resource, as in the earlier plugins.

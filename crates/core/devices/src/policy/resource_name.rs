@@ -16,7 +16,6 @@ text_value!(ResourceName);
 const SHARED: &str = ".shared";
 
 impl ResourceName {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

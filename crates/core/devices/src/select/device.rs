@@ -80,11 +80,9 @@ pub struct Device {
     pub description: String,
     /// The vendor, by hardware ID.
     pub vendor: Vendor,
-    /// What the device is.
     pub kind: DeviceKind,
     /// The manufacturer's name in the driver package.
     pub manufacturer: String,
-    /// Hardware ID.
     pub hardware_id: HardwareId,
     /// The first location path, if Windows reports one.
     pub location_path: Option<LocationPath>,
@@ -132,7 +130,6 @@ pub enum NoStoreFolder {
 pub struct StoreFolder {
     /// Absolute Windows path.
     pub path: String,
-    /// Its files.
     pub files: StoreFiles,
 }
 

@@ -11,11 +11,9 @@ use crate::{Device, DriverModel, Filter, ResourceName};
 /// An adapter that is not advertised, or that a discovery skips.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotAdvertised {
-    /// The adapter.
     pub luid: Luid,
     /// Its name; empty if it could not be read.
     pub description: String,
-    /// Why it is not advertised.
     pub reason: NotAdvertisedReason,
     /// The resource that would advertise it without the reason, if there is one.
     pub resource: Option<ResourceName>,
@@ -67,7 +65,6 @@ pub enum NotAdvertisedReason {
     /// No enabled driver model advertises the adapter.
     #[error("not matched by any enabled driver model ({enabled}): adapter supports {supported}")]
     NoModel {
-        /// What the adapter supports.
         supported: &'static str,
         /// The enabled driver models.
         enabled: String,
@@ -89,7 +86,6 @@ pub enum NotAdvertisedReason {
          container individually"
     )]
     SameLocationPath {
-        /// The location path.
         path: String,
         /// The ID of the other device.
         other: String,
@@ -102,7 +98,6 @@ pub enum NotAdvertisedReason {
 /// What to do about an adapter that is not advertised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
-    /// Nothing.
     None,
     /// Install the driver of the GPU's vendor, or give the machine a GPU.
     VendorDriver,

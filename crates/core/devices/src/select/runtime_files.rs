@@ -23,7 +23,6 @@ pub struct RuntimeFile {
 /// The runtime files of one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RuntimeFiles {
-    /// The files for System32.
     pub system32: Vec<RuntimeFile>,
     /// The files for `SysWOW64`.
     pub wow64: Vec<RuntimeFile>,
@@ -34,11 +33,8 @@ pub struct RuntimeFiles {
 /// A registry value that names no usable file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RejectedValue {
-    /// The key that contains it.
     pub key: CopyToVmKey,
-    /// The value's name.
     pub value: String,
-    /// The reason.
     pub why: CopyToVmValueError,
 }
 

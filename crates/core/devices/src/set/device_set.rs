@@ -32,7 +32,6 @@ impl Moment {
 /// Every resource with its devices at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceSet {
-    /// Facts of the host.
     pub host: HostFacts,
     /// The resources in the order of the catalog.
     pub resources: Vec<Arc<ResourceDevices>>,
@@ -47,7 +46,6 @@ pub struct DeviceSet {
 /// One resource's devices.
 #[derive(Clone, Debug)]
 pub struct ResourceDevices {
-    /// The resource.
     pub spec: Arc<ResourceSpec>,
     entries: Vec<ListedDevice>,
     /// Device instance ID → index in `entries`.
@@ -59,7 +57,6 @@ pub struct ResourceDevices {
 pub struct ListedDevice {
     /// The device as last seen.
     pub device: Arc<Device>,
-    /// The policy that applies to it.
     pub policy: Arc<ModelPolicy>,
     /// Health. A device that the newest offer does not contain is unhealthy.
     pub health: Health,
@@ -84,9 +81,7 @@ pub(crate) struct LocatedReplica<'a> {
 /// A replica as advertised to the kubelet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replica {
-    /// Its ID.
     pub id: ReplicaId,
-    /// Its device's health.
     pub health: Health,
     /// Its device's NUMA node, if nodes are published.
     pub numa_node: Option<u32>,
@@ -163,7 +158,6 @@ impl DeviceSet {
         set
     }
 
-    /// The resource with this name.
     #[must_use]
     pub fn resource(&self, name: &ResourceName) -> Option<&Arc<ResourceDevices>> {
         self.resources.iter().find(|resource| resource.spec.name == *name)
@@ -329,7 +323,6 @@ impl ResourceDevices {
         &self.entries
     }
 
-    /// The device with this ID.
     #[must_use]
     pub fn entry(&self, id: &PnpId) -> Option<&ListedDevice> {
         self.index_by_id.get(id).map(|&n| &self.entries[n])

@@ -1,11 +1,12 @@
 //! The additional mounts of the configuration and the plugin's defaults under every value of
 //! `runtimeMounts`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DriverModel, ModelPolicy, MountOutcome,
-    MountPlan, NoMountsReason, RuntimeMounts, plan,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, ModelPolicy, MountOrigin,
+    MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, plan,
 };
 use host::{FileName, HostSnapshot, StoreFiles, StorePattern, Vendor, Wow64};
 use proptest::prelude::*;
@@ -198,5 +199,29 @@ proptest! {
             prop_assert_eq!(mounts.mounted().count(), 0);
             prop_assert_eq!(with_outcome(&mounts, &NOT_APPLIED).len(), names.len() + 3);
         }
+    }
+}
+
+/// The destinations of the defaults for a vendor.
+fn defaults(vendor: u32) -> Vec<String> {
+    let snapshot = host(vec![gpu(1, vendor)]);
+    let mounts = mounts(wddm(1), &snapshot, &[&format!(r"PCI\VEN_{vendor:04X}\1&0\0")]);
+    let files = mounts.files.iter().map(|decision| &decision.file);
+    let defaults = files.filter(|file| file.origin == MountOrigin::Default);
+    let names = defaults.map(|file| file.container_path.rsplit('\\').next().unwrap().to_owned());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+#[test]
+fn the_page_names_every_default() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let names: Vec<_> = defaults(NVIDIA).iter().map(|name| format!("`{name}`")).collect();
+    let (last, others) = names.split_last().unwrap();
+    let others = others.join(", ");
+    let sentence = format!("The plugin's defaults are {others} and {last} of NVIDIA's driver");
+    assert!(page.contains(&sentence), "{sentence}");
+    for vendor in [AMD, 0x8086, 0x5143, 0x1A03] {
+        assert_eq!(defaults(vendor), [""; 0], "the page names only defaults of NVIDIA");
     }
 }

@@ -52,7 +52,6 @@ pub struct StorePattern(String);
 text!(StorePattern);
 
 impl StorePattern {
-    /// The name of the file.
     #[must_use]
     pub fn file_name(&self) -> FileName {
         FileName(self.folders_and_file().1.to_owned())

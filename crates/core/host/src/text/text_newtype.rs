@@ -4,7 +4,6 @@
 macro_rules! text {
     ($name:ident) => {
         impl $name {
-            /// The text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

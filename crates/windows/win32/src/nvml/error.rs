@@ -11,10 +11,7 @@ pub enum NvmlError {
     Process(#[source] io::Error),
     /// The child process did not end in time and was killed.
     #[error("NVML has not answered within {seconds} s, and its process was ended")]
-    NoAnswer {
-        /// The limit.
-        seconds: u64,
-    },
+    NoAnswer { seconds: u64 },
     /// The child process ended without an answer.
     #[error("the process that asks NVML ended without an answer: {0}")]
     Ended(ExitStatus),

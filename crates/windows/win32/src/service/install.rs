@@ -37,9 +37,7 @@ pub struct NewService<'a> {
     pub display_name: &'a str,
     /// What it does, in one sentence.
     pub description: &'a str,
-    /// The program's absolute path.
     pub program: &'a Path,
-    /// The program's arguments.
     pub arguments: Vec<OsString>,
 }
 

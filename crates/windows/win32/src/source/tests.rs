@@ -116,7 +116,6 @@ fn a_source_calls_back_only_after_a_change() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// The file with the lists that fail.
 fn failing_lists(file: &Path) -> PathBuf {
     file.with_extension("failing")
 }

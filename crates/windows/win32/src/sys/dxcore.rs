@@ -139,17 +139,14 @@ fn adapter_at(list: &IDXCoreAdapterList, index: u32) -> Option<DxcoreAdapter> {
 /// The adapters with one attribute.
 #[derive(Debug)]
 pub(crate) struct AdapterList {
-    /// The attribute.
     pub(crate) attribute: Attribute,
     /// The adapters, in the order of the host.
     pub(crate) adapters: Vec<DxcoreAdapter>,
     list: IDXCoreAdapterList,
 }
 
-/// An adapter of a list.
 #[derive(Debug)]
 pub(crate) struct DxcoreAdapter {
-    /// Its LUID.
     pub(crate) luid: Luid,
     adapter: IDXCoreAdapter,
 }

@@ -21,7 +21,6 @@ pub(crate) const NAMES: &[&str] = &["gdi32.dll"];
 
 type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 
-/// Lists the adapters.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let kernel = Kernel(library);
     let adapters = kernel.adapters2()?;

@@ -25,7 +25,6 @@ const ATTRIBUTES: [GUID; 3] = [
     DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
 ];
 
-/// Lists the adapters.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
 }

@@ -20,7 +20,6 @@ pub(crate) const FACTORY: &str = "CreateDXGIFactory1";
 /// flag as software.
 const BASIC_RENDER: (u32, u32) = (0x1414, 0x8c);
 
-/// Lists the adapters.
 pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
 }

@@ -77,7 +77,6 @@ impl Symbols for Context {
     }
 }
 
-/// Creates the contexts.
 pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
     let functions = Functions::load(&library)?;
     let extensions = Extensions::load(&functions)?;

@@ -70,7 +70,6 @@ impl Symbols for Context {
     }
 }
 
-/// Creates the context.
 pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
     let windows = Loaded::open(Api::Opengl, &["user32.dll"])?;
     let formats = Loaded::open(Api::Opengl, &["gdi32.dll"])?;
