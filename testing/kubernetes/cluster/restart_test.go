@@ -6,47 +6,6 @@ import (
 	"testing"
 )
 
-// After the plugin has been killed, its devices are unhealthy until another plugin registers.
-// Running pods keep theirs.
-func TestPluginRestarts(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "plugin-restart", "")
-	running := n.create("running", 1).mustRun()
-	incarnation := running.incarnation()
-	n.plugin.kill()
-	n.mustHave(2, 0)
-	waiting := n.create("waiting", 1).mustWait("Insufficient " + display)
-	n.startPlugin()
-	n.mustHave(2, 2)
-	waiting.mustRun()
-	if now := running.incarnation(); now != incarnation {
-		t.Errorf("the running pod was %s, and is %s", incarnation, now)
-	}
-	n.create("late", 1).mustWait("Insufficient " + display)
-}
-
-// Pods and their devices survive a restart of the kubelet, which the plugin registers with again.
-func TestKubeletRestarts(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, "kubelet-restart", "")
-	plain := n.create("plain", 0).mustRun()
-	running := n.create("running", 1).mustRun()
-	incarnation, given := running.incarnation(), n.container(running, plain).text()
-	n.kubelet.kill()
-	eventually(t, "the node", false, n.ready)
-	n.startKubelet()
-	eventually(t, "the node", true, n.ready)
-	n.mustHave(2, 2)
-	second := n.create("second", 1).mustRun()
-	if now := running.incarnation(); now != incarnation {
-		t.Errorf("the running pod was %s, and is %s", incarnation, now)
-	}
-	if got := n.container(second, plain).text(); got == given {
-		t.Errorf("two pods have the same device: %s", got)
-	}
-	n.create("late", 1).mustWait("Insufficient " + display)
-}
-
 // After a reboot, a kubelet on Windows starts the containers of a pod again with what the plugin
 // returned before the reboot, and does not wait for the plugin.
 func TestRebootedNodeUsesEarlierAllocations(t *testing.T) {

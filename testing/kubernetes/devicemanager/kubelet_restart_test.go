@@ -49,18 +49,6 @@ func TestKubeletRestart(t *testing.T) {
 	}
 }
 
-// The plugin registers again after every one of many kubelet restarts.
-func TestKubeletRestartsTenTimes(t *testing.T) {
-	nodeLog.start(t)
-	n := startNode(t)
-	p := startPlugin(t, exclusiveGPUs())
-	eventually(t, p, display, devices(2, 2), displayCount(n))
-	for i := range 10 {
-		kubeletRestarts[i%len(kubeletRestarts)].restart(n)
-		mustReregister(t, n, p)
-	}
-}
-
 // mustReregister waits until both GPUs are allocatable again. A starting kubelet deletes sockets.
 // If a plugin registers at that moment and does not notice that its socket was deleted, the
 // kubelet is blocked for ten seconds.

@@ -22,23 +22,6 @@ func displayCount(n *node) func() count {
 	return func() count { return n.count(display) }
 }
 
-func TestPluginRegistersWithARunningKubelet(t *testing.T) {
-	nodeLog.start(t)
-	n := startNode(t)
-	p := startPlugin(t, exclusiveGPUs())
-	took := eventually(t, p, display, devices(2, 2), displayCount(n))
-	t.Logf("the devices are allocatable %v after the plugin started", took)
-}
-
-func TestPluginWaitsForTheKubelet(t *testing.T) {
-	nodeLog.start(t)
-	p := startPlugin(t, exclusiveGPUs())
-	time.Sleep(500 * time.Millisecond)
-	n := startNode(t)
-	took := eventually(t, p, display, devices(2, 2), displayCount(n))
-	t.Logf("registered %v after the kubelet listened", took)
-}
-
 func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
 	for _, how := range []ending{shutdown, kill} {
 		t.Run(string(how), func(t *testing.T) {

@@ -27,10 +27,9 @@ type exposition struct {
 }
 
 // parse returns what Prometheus understands of a scrape, or an error where that is incomplete: a
-// time series without the type and the description of its family, or one that occurs twice.
+// time series without the type of its family, or one that occurs twice.
 func parse(body []byte) (exposition, error) {
 	found := exposition{map[string]string{}, map[string]float64{}}
-	described := map[string]bool{}
 	parser, err := textparse.New(body, contentType, false, labels.NewSymbolTable())
 	if err != nil {
 		return found, err
@@ -47,9 +46,6 @@ func parse(body []byte) (exposition, error) {
 		case textparse.EntryType:
 			name, kind := parser.Type()
 			found.kinds[string(name)] = string(kind)
-		case textparse.EntryHelp:
-			name, help := parser.Help()
-			described[string(name)] = len(help) > 0
 		case textparse.EntrySeries:
 			_, _, value := parser.Series()
 			var names labels.Labels
@@ -58,9 +54,8 @@ func parse(body []byte) (exposition, error) {
 				return found, fmt.Errorf("two values of %s", names)
 			}
 			found.series[names.String()] = value
-			family := family(names.Get(labels.MetricName), found.kinds)
-			if found.kinds[family] == "" || !described[family] {
-				return found, fmt.Errorf("no type or description of %s", names)
+			if found.kinds[family(names.Get(labels.MetricName), found.kinds)] == "" {
+				return found, fmt.Errorf("no type of %s", names)
 			}
 		}
 	}

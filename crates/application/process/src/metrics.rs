@@ -54,13 +54,6 @@ pub fn render(collector: impl Collector) -> String {
 /// series.
 #[expect(clippy::missing_errors_doc, reason = "writing to the string of `render` does not fail")]
 impl Metric {
-    /// The name in the lines `HELP` and `TYPE`. Only the time series of a counter have the suffix
-    /// `_total`, which the client adds.
-    #[must_use]
-    pub fn family(&self) -> &'static str {
-        self.name.strip_suffix("_total").unwrap_or(self.name)
-    }
-
     /// Writes a metric without labels.
     pub fn encode_value(
         &self,
@@ -112,6 +105,8 @@ impl Metric {
         &self,
         encoder: &'a mut DescriptorEncoder<'_>,
     ) -> Result<MetricEncoder<'a>, fmt::Error> {
-        encoder.encode_descriptor(self.family(), &format!("{}.", self.help), None, self.kind)
+        // Only the time series of a counter have the suffix `_total`, which the client adds.
+        let family = self.name.strip_suffix("_total").unwrap_or(self.name);
+        encoder.encode_descriptor(family, &format!("{}.", self.help), None, self.kind)
     }
 }

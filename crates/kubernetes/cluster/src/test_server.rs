@@ -34,6 +34,8 @@ const NODE: &str = "node-1";
 struct State {
     /// The objects by name.
     nodes: BTreeMap<&'static str, Value>,
+    /// Whether `node-1` was deleted and not changed since.
+    is_deleted: bool,
     version: u64,
     requests: Vec<TestRequest>,
     /// Status, reason, and what the method, the path or the body contains.
@@ -69,6 +71,7 @@ impl TestServer {
     pub fn new(node: Value) -> TestServer {
         let state = State {
             nodes: BTreeMap::from([(NODE, node)]),
+            is_deleted: false,
             version: 0,
             requests: Vec::new(),
             refusal: None,
@@ -94,9 +97,20 @@ impl TestServer {
         Client { kube, server, node: NODE.to_owned(), program: "directx-feature-discovery" }
     }
 
-    /// Changes the object of `node-1`, as another client does.
+    /// Changes the object of `node-1`, as another client does. If it was deleted, it is there again.
     pub fn change(&self, change: impl FnOnce(&mut Value)) {
-        self.0.send_modify(|state| state.change(NODE, change));
+        self.0.send_modify(|state| {
+            state.is_deleted = false;
+            state.change(NODE, change);
+        });
+    }
+
+    /// Deletes the object of `node-1`.
+    pub fn delete(&self) {
+        self.0.send_modify(|state| {
+            state.is_deleted = true;
+            state.version += 1;
+        });
     }
 
     /// Adds a node with this object.
@@ -213,7 +227,13 @@ impl TestServer {
             if now.ended_watches != ended_watches || now.ends_new_watches {
                 return None;
             }
-            let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
+            let kind = if now.is_deleted {
+                "DELETED"
+            } else if sent == 0 {
+                "ADDED"
+            } else {
+                "MODIFIED"
+            };
             let line = format!("{}\n", json!({"type": kind, "object": now.nodes[NODE]}));
             let is_running = now.is_running;
             let version = now.version;
@@ -276,7 +296,8 @@ impl State {
         if name.is_empty() {
             return self.list(query);
         }
-        let Some((&name, node)) = self.nodes.get_key_value(name) else {
+        let node = self.nodes.get_key_value(name).filter(|_| name != NODE || !self.is_deleted);
+        let Some((&name, node)) = node else {
             return status(404, "no such node");
         };
         if method == "PATCH" {

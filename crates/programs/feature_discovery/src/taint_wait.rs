@@ -56,3 +56,30 @@ impl TaintWait {
         Some(wait.since + PATIENCE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_that_lasts_a_minute_is_one_event() {
+        let begin = Instant::now();
+        let (mut wait, mut events) = (TaintWait::default(), EventQueue::new(begin));
+        for (second, why, is_event, deadline) in [
+            (0, Some("not registered"), false, Some(60)),
+            (59, Some("not registered"), false, Some(60)),
+            (60, Some("not registered"), true, None),
+            (200, Some("not registered"), false, None),
+            (210, Some("not allocatable"), false, Some(270)),
+            (260, None, false, None),
+            (280, Some("not allocatable"), false, Some(340)),
+            (340, Some("not allocatable"), true, None),
+        ] {
+            let at = |second| begin + Duration::from_secs(second);
+            let why = why.map(|why| Message::from(why.to_owned()));
+            wait.follow(why.as_ref().map(|why| ("key", why)), &mut events, at(second));
+            assert_eq!(events.take().is_some(), is_event, "{second}");
+            assert_eq!(wait.deadline(), deadline.map(at), "{second}");
+        }
+    }
+}

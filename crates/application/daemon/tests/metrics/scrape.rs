@@ -141,15 +141,12 @@ fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
+fn every_metric_is_in_the_text_with_its_labels() {
     let text = text("", &[holder(&format!(r"{FIRST}\0"), "one")]);
     for metric in METRICS {
-        let family = metric.family();
-        let kind = format!("# TYPE {family} {}\n", metric.kind.as_str());
-        assert_eq!(text.matches(&kind).count(), 1, "{kind}{text}");
-        assert!(text.contains(&format!("# HELP {family} {}.\n", metric.help)), "{text}");
-        let first = series(&text, metric.name);
-        let first = first.iter().find(|series| series.contains('=')).copied().unwrap_or_default();
+        let series = series(&text, metric.name);
+        assert!(!series.is_empty(), "{}", metric.name);
+        let first = series.iter().find(|series| series.contains('=')).copied().unwrap_or_default();
         let names: BTreeSet<&str> = first
             .split(['{', ','])
             .filter_map(|pair| pair.split_once('=').map(|(name, _)| name))
@@ -158,9 +155,6 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
         let expected: BTreeSet<&str> = metric.labels.iter().copied().collect();
         assert_eq!(names, expected, "{}: {first}", metric.name);
     }
-    let documented: BTreeSet<&str> = METRICS.iter().map(Metric::family).collect();
-    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    assert_eq!(types.collect::<BTreeSet<_>>(), documented);
 }
 
 #[test]

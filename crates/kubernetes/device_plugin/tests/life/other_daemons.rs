@@ -308,7 +308,8 @@ async fn only_the_resources_wait_that_need_the_lock() {
 async fn a_daemon_takes_all_locks_before_it_serves() {
     let node = Node::new();
     node.host.fail_binds(Some(std::io::ErrorKind::StorageFull));
-    let resources: [(&str, &[&str]); 2] = [(GPU, &[GPUS]), ("example.com/npu", &["npus"])];
+    let resources: [(&str, &[&str]); 3] =
+        [(GPU, &[GPUS]), (SHARED, &[GPUS]), ("example.com/npu", &["npus"])];
     let _plugin = run_locked(&node.host, &resources);
     sleep(Duration::from_millis(1)).await;
     for lock in [GPUS, "npus"] {

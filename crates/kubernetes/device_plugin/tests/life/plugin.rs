@@ -33,6 +33,8 @@ pub(crate) struct Devices {
     locks: std::sync::Mutex<Vec<String>>,
     list: watch::Sender<Arc<DeviceList>>,
     current: std::sync::Mutex<Vec<AdvertisedDevice>>,
+    /// Why the devices are not known yet.
+    pub(crate) pending: std::sync::Mutex<Option<String>>,
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
     /// The length of an environment value in each response.
     pub(crate) response_bytes: AtomicUsize,
@@ -58,6 +60,7 @@ impl Devices {
             locks: std::sync::Mutex::default(),
             list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
             current: devices.into(),
+            pending: std::sync::Mutex::default(),
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
             requires_start: AtomicBool::default(),
@@ -128,6 +131,10 @@ impl Resource for Devices {
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
         self.list.subscribe()
+    }
+
+    fn pending(&self) -> Option<String> {
+        self.pending.lock().unwrap().clone()
     }
 
     async fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {

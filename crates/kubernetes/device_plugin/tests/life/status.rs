@@ -48,6 +48,16 @@ async fn all_sockets_are_queried_at_the_same_time() {
     assert!(answers.iter().all(|answer| matches!(answer, Err(StatusError::Busy))), "{answers:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_status_says_why_the_devices_are_not_known() {
+    let (node, devices, _plugin, _caller) = serving().await;
+    *devices.pending.lock().unwrap() = Some("the host is being read".to_owned());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let answers = query_all(&node.host, &sockets(&node.host)).await;
+    let [Ok(report)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(report.resources[0].pending, "the host is being read");
+}
+
 /// Programs of earlier versions call a service of another name.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_call_is_refused_with_its_reason() {

@@ -422,25 +422,30 @@ async fn the_annotation_becomes_the_file_and_a_name_of_no_device_one_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_for_the_plugin_that_cannot_be_written_is_written_later() {
-    let log = Log::start();
-    let directory = tempfile::tempdir().unwrap();
-    let missing = directory.path().join("device-plugins");
-    let file = cordon_file::path_in(&missing);
-    let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
-    let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
-    report_with(&server, Some(missing.clone()), async |states| {
-        states.send(healthy()).unwrap();
-        sleep(MINUTE).await;
-        assert_eq!(events(&server), ["DirectXCordonNotApplied"]);
-        std::fs::create_dir(&missing).unwrap();
-        sleep(MINUTE).await;
-        assert!(file.exists());
-    })
-    .await;
-    let text = log.text();
-    let lines = text.matches("cannot hand cordoned devices to the plugin").count();
-    assert!((1..=5).contains(&lines), "{lines} lines: {text}");
-    assert!(text.contains("the plugin gets cordoned devices again"), "{text}");
+    for is_right_already in [false, true] {
+        let log = Log::start();
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("device-plugins");
+        let file = cordon_file::path_in(&missing);
+        let annotations = json!({CORDON_ANNOTATION: "PCIROOT(0)"});
+        let server = TestServer::new(json!({"metadata": {"annotations": annotations}}));
+        report_with(&server, Some(missing.clone()), async |states| {
+            states.send(healthy()).unwrap();
+            sleep(MINUTE).await;
+            assert_eq!(events(&server), ["DirectXCordonNotApplied"]);
+            std::fs::create_dir(&missing).unwrap();
+            if is_right_already {
+                cordon_file::write(&file, &DeviceName::list("PCIROOT(0)")).unwrap();
+            }
+            sleep(MINUTE).await;
+            assert!(file.exists());
+        })
+        .await;
+        let text = log.text();
+        let lines = text.matches("cannot hand cordoned devices to the plugin").count();
+        assert!((1..=5).contains(&lines), "{lines} lines: {text}");
+        assert!(text.contains("the plugin gets cordoned devices again"), "{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -853,6 +858,11 @@ async fn an_account_that_no_policy_restricts_is_one_warning() {
     let text = checked(&server, async || {
         sleep(Duration::from_secs(59)).await;
         assert_eq!(tries(&server), 0, "the policy may be created after the program");
+        server.answer_after(Duration::from_secs(5), NODE);
+        for number in 0..10 {
+            heartbeat(&server, number);
+            sleep(Duration::from_secs(1)).await;
+        }
         sleep(60 * MINUTE).await;
         assert_eq!(tries(&server), 1);
     })
@@ -1091,6 +1101,13 @@ async fn a_node_object_that_is_made_again_gets_everything_at_once() {
         sleep(Duration::from_secs(1)).await;
         let expected = server.node()["metadata"]["labels"].clone();
         assert_eq!(server.node()["spec"]["taints"], json!([]));
+        server.delete();
+        sleep(MINUTE).await;
+        let _ = requests(&server);
+        states.send(unhealthy()).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(requests(&server), [""; 0], "there is no node");
+        states.send(healthy()).unwrap();
         server.change(|object| *object = node("second"));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(server.node()["metadata"]["labels"], expected);
