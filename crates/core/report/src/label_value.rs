@@ -48,6 +48,7 @@ mod tests {
             ("NVIDIA A10-24Q", "NVIDIA-A10-24Q"),
             ("Intel(R) Arc(TM) A770 Graphics", "Intel-Arc-A770-Graphics"),
             ("AMD Radeon™ Pro V620 ", "AMD-Radeon-Pro-V620"),
+            ("AMD Radeon ™ Pro", "AMD-Radeon-Pro"),
             ("Microsoft Basic  Render\tDriver", "Microsoft-Basic-Render-Driver"),
             ("- GPU (rev. 2) -", "GPU-rev.-2"),
         ] {

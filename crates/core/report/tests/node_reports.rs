@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
-use devices::{Catalog, DeviceMatch, DeviceSet, Moment, Policy, ResourceRule};
+use devices::{Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, Policy, ResourceRule};
 use host::{
     Attribute, Cordon, CordonSource, Cordons, DeviceKind, DeviceName, HardwareId, HostSnapshot,
     LicenseState,
@@ -84,6 +84,45 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
     assert_eq!(counts["directx.microsoft.com/count.AMD-Radeon-Pro-V520-MxGPU"], "2");
 }
 
+/// Devices with one name may differ, and the order of several daemons is that of their sockets.
+#[test]
+fn a_model_has_the_least_of_its_devices() {
+    let mut report = shared(&recorded("made-up-vgpu.yaml"), 4);
+    let mut second = report.resources[0].clone();
+    report.resources[0].devices.truncate(1);
+    second.name = "example.com/gpu.shared".parse().unwrap();
+    second.replicas = 2.try_into().unwrap();
+    second.devices.remove(0);
+    let device = &mut second.devices[0];
+    device.driver_model = DriverModel::Mcdm;
+    device.kind = Some(DeviceKind::Accelerator);
+    device.dedicated_memory_mib = Some(16384);
+    device.compute_capability = "7.5".parse().ok();
+    // The date is that of the driver with the oldest version.
+    device.driver_version = "31.0.15.2849".parse().ok();
+    device.driver_date = "2026-09-01".parse().ok();
+    report.resources.push(second);
+    let expected = [
+        ("directx.microsoft.com/count", "2"),
+        ("directx.microsoft.com/count.NVIDIA-A10-24Q", "2"),
+        ("directx.microsoft.com/kind", "gpu"),
+        ("directx.microsoft.com/memory", "16384"),
+        ("directx.microsoft.com/driver-version", "31.0.15.2849"),
+        ("directx.microsoft.com/driver-date", "2026-09-01"),
+        ("directx.microsoft.com/driver-model", "wddm"),
+        ("directx.microsoft.com/replicas", "2"),
+        ("nvidia.com/gpu.product", "NVIDIA-A10-24Q"),
+        ("nvidia.com/gpu.compute.major", "7"),
+    ];
+    for order in ["", "reversed"] {
+        let labels = labels(&report, true);
+        for (name, value) in expected {
+            assert_eq!(labels[name], value, "{name} {order}");
+        }
+        report.resources.reverse();
+    }
+}
+
 #[test]
 fn the_kind_is_that_of_the_first_model() {
     let kind = |name| labels(&report(&recorded(name)), false)["directx.microsoft.com/kind"].clone();
@@ -120,13 +159,13 @@ fn a_basic_adapter_has_no_kind() {
 #[test]
 fn shared_devices_are_labelled_as_gpu_feature_discovery_does() {
     let snapshot = recorded("made-up-two-vendors.yaml");
-    let labels = labels(&shared(&snapshot, 4), true);
+    let labels = labels(&shared(&snapshot, 2), true);
     for (name, value) in [
         ("directx.microsoft.com/product", "NVIDIA-A10-24Q"),
-        ("directx.microsoft.com/replicas", "4"),
+        ("directx.microsoft.com/replicas", "2"),
         ("directx.microsoft.com/sharing-strategy", "time-slicing"),
         ("nvidia.com/gpu.product", "NVIDIA-A10-24Q-SHARED"),
-        ("nvidia.com/gpu.replicas", "4"),
+        ("nvidia.com/gpu.replicas", "2"),
         ("nvidia.com/gpu.sharing-strategy", "time-slicing"),
         ("nvidia.com/gpu.count", "1"),
         ("nvidia.com/cuda.driver-version.full", "528.49"),
@@ -153,6 +192,25 @@ fn the_product_of_nvidia_is_that_of_linux_nodes() {
         let unchanged = windows.replace(' ', "-");
         assert_eq!(labels["directx.microsoft.com/product"], unchanged);
     }
+}
+
+/// The name of a label and its value have at most 63 characters each.
+#[test]
+fn a_long_name_is_cut_off_and_ids_replace_a_name_without_letters() {
+    let mut snapshot = recorded("aws-t4-two.yaml");
+    let descriptions = ["x".repeat(70), "\u{30B0}".to_owned()];
+    for (adapter, description) in snapshot.adapters.iter_mut().zip(descriptions) {
+        adapter.pnp.as_mut().unwrap().description = description;
+    }
+    let mut labels = |count| {
+        snapshot.adapters.truncate(count);
+        labels(&shared(&snapshot, 2), true)
+    };
+    let both = labels(2);
+    for product in [&"x".repeat(57), "device-10de-1eb8"] {
+        assert_eq!(both[&format!("directx.microsoft.com/count.{product}")], "1");
+    }
+    assert_eq!(labels(1)["nvidia.com/gpu.product"], format!("{}-SHARED", "x".repeat(56)));
 }
 
 #[test]
@@ -183,6 +241,7 @@ fn the_condition_names_unhealthy_devices() {
     assert_eq!(unhealthy.message.to_string(), expected);
     let none = devices_healthy(&report(&recorded("generated/no-adapters.yaml")));
     assert_eq!((none.status, none.reason), (ConditionStatus::Unknown, "NoDevices"));
+    assert_eq!(none.message.own(), "no device is advertised");
 }
 
 #[test]
@@ -277,6 +336,7 @@ fn the_message_of_many_devices_is_limited() {
     let message = devices_healthy(&report(&snapshot)).message.to_string();
     assert!(message.starts_with("100 of 100 devices are unhealthy: "), "{message}");
     assert!(message.ends_with("; and 92 more") && message.len() < 2000, "{message}");
+    assert_eq!(message.matches("problem code 10").count(), 8);
 }
 
 #[test]

@@ -212,6 +212,9 @@ mod tests {
             "nvEncodeAPI64.dll",
             "nvml.dll",
             "nvidia-smi.exe",
+            // Windows generates no such name.
+            "~1.dll",
+            "a~.dll",
             "nvoptix.dll",
             "nvoptix.bin",
             "amdxc64.dll",

@@ -177,5 +177,6 @@ mod tests {
         assert!(pattern.matches("NVIDIA Tesla T4") && !pattern.matches("NVIDIA A10"));
         let error = "T4(".parse::<DescriptionPattern>().unwrap_err();
         assert!(error.starts_with("`T4(` is not a regular expression: "), "{error}");
+        assert!("".parse::<DescriptionPattern>().is_err());
     }
 }

@@ -112,6 +112,7 @@ mod tests {
             "nvidia.com/gpu",
             "a/B_c.d-1",
             "microsoft.com/directx",
+            "gpu-1.example.com/gpu",
         ] {
             assert_eq!(good.parse::<ResourceName>().map(|n| n.to_string()), Ok(good.to_owned()));
         }
@@ -137,8 +138,13 @@ mod tests {
         let long = "a".repeat(64);
         assert!(format!("a/{long}").parse::<ResourceName>().is_err());
         assert!(format!("a/{}", &long[1..]).parse::<ResourceName>().is_ok());
-        let domain = vec!["a".repeat(60); 5].join(".");
-        assert!(format!("{domain}/gpu").parse::<ResourceName>().is_err());
+        // With `requests.` before it, a domain has 253 characters at most.
+        for (domain, is_accepted) in
+            [(format!("aa{}", ".a".repeat(121)), true), (format!("a{}", ".a".repeat(122)), false)]
+        {
+            let name = format!("{domain}/gpu").parse::<ResourceName>();
+            assert_eq!(name.is_ok(), is_accepted, "{} characters", domain.len());
+        }
     }
 
     #[test]
@@ -146,6 +152,9 @@ mod tests {
         let shared = |name: &str| name.parse::<ResourceName>().unwrap().shared();
         let display = shared("directx.microsoft.com/display").map(|name| name.to_string());
         assert_eq!(display, Ok("directx.microsoft.com/display.shared".to_owned()));
+        for (name, is_shared) in [("a/b", false), ("a/b.shared", true), ("a/b.Shared", true)] {
+            assert_eq!(name.parse::<ResourceName>().unwrap().is_shared(), is_shared, "{name}");
+        }
     }
 
     #[test]

@@ -196,7 +196,7 @@ fn only_the_legacy_model_advertises_a_device_without_location_path() {
          individually"
     );
     let mut legacy = model(DriverModel::Legacy);
-    legacy.match_name = Some("gPu".into());
+    legacy.match_name = Some("pU 1".into());
     assert_eq!(assigned(&catalog([legacy.clone()]).offer(&snapshot))[0].1, [1001]);
     legacy.match_name = Some("nvidia".into());
     let offer = catalog([legacy]).offer(&snapshot);

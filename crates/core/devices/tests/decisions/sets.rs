@@ -138,6 +138,11 @@ fn a_device_with_some_or_no_named_files_is_healthy() {
     none.driver_store.as_mut().unwrap().copy_to_vm.clear();
     let set = step(&catalog([wddm(1)]), None, vec![some, none], 0);
     assert_eq!(health(&set), [(1001, Health::Healthy), (1002, Health::Healthy)]);
+    // Inside a container, the files of the host are not known.
+    let mut inside = host(vec![without_driver_files(1)]);
+    inside.host.inside_container = true;
+    let set = DeviceSet::next(None, catalog([wddm(1)]).offer(&inside), at(0));
+    assert_eq!(health(&set), [(1001, Health::Healthy)]);
 }
 
 #[test]
