@@ -1,10 +1,11 @@
-//! The documentation: its links and the commands that it prints. Workflows and scripts, too.
+//! The documentation: its website, its links and the commands that it prints. Workflows and scripts, too.
 
 use std::env;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use crate::book;
 use crate::prerequisites::checkers;
 use crate::process::{run, stdout};
 use crate::workspace::{self, ignored_tests};
@@ -13,7 +14,14 @@ use crate::workspace::{self, ignored_tests};
 pub(crate) fn check() -> Result<()> {
     let root = workspace::root();
     let folder = checkers()?;
-    run(Command::new(folder.join("lychee")).current_dir(&root).arg("."))?;
+    let lychee = || {
+        let mut lychee = Command::new(folder.join("lychee"));
+        lychee.current_dir(&root);
+        lychee
+    };
+    run(lychee().arg("."))?;
+    // git ignores the website, which lychee would skip for that.
+    run(lychee().arg("--no-ignore").arg(book::build()?))?;
     // actionlint calls shellcheck.
     let mut path = folder.clone().into_os_string();
     path.push(":");

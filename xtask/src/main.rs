@@ -3,6 +3,7 @@
 //! The product does not need anything in this crate.
 
 mod bench;
+mod book;
 mod documentation;
 mod image;
 mod kubernetes_suites;
@@ -38,6 +39,8 @@ enum Command {
     Update(update::Options),
     /// Measure the release program and write docs/maintainers/benchmarks.md
     Bench(PassedOn),
+    /// Build the website of the documentation
+    Book,
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,
     /// Build a container image of this project, and push it
@@ -67,6 +70,7 @@ fn perform(command: Command) -> Result<ExitCode> {
         Command::Step { name } => test_run::step(&name)?,
         Command::Update(options) => update::command(&options)?,
         Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
+        Command::Book => println!("{}", book::build()?.join("index.html").display()),
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {
                 println!("{}", library.display());

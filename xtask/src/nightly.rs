@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::prerequisites::installed;
-use crate::process::{download, run, stdout};
+use crate::prerequisites::tool;
+use crate::process::{run, stdout};
 use crate::workspace::{self, cargo};
 
 /// How libFuzzer runs each target: for a minute.
@@ -96,16 +96,4 @@ pub(crate) fn cargo_deny() -> Result<Command> {
 
 pub(crate) fn cargo_fuzz() -> Result<Command> {
     tool("cargo-fuzz", "0.13.2")
-}
-
-/// A program from crates.io. It is built once for a version, in some minutes.
-fn tool(name: &str, version: &str) -> Result<Command> {
-    let folder = installed(name, version, |folder| {
-        let mut install = cargo();
-        install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
-        download(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))
-    })?;
-    let mut tool = Command::new(folder.join("bin").join(name));
-    tool.current_dir(workspace::root());
-    Ok(tool)
 }

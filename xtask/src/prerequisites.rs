@@ -175,6 +175,23 @@ pub(crate) fn checkers() -> Result<PathBuf> {
     Ok(folder.join("bin"))
 }
 
+/// What makes the website.
+pub(crate) fn mdbook() -> Result<Command> {
+    tool("mdbook", "0.5.4")
+}
+
+/// A program from crates.io. It is built once for a version, in some minutes.
+pub(crate) fn tool(name: &str, version: &str) -> Result<Command> {
+    let folder = installed(name, version, |folder| {
+        let mut install = cargo();
+        install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
+        download(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))
+    })?;
+    let mut tool = Command::new(folder.join("bin").join(name));
+    tool.current_dir(workspace::root());
+    Ok(tool)
+}
+
 /// A program that was built with Microsoft's compiler, as a wheel for Windows.
 pub(crate) fn ninja() -> Result<()> {
     install(PYTHON_PACKAGES)?;

@@ -95,6 +95,7 @@ const CONTAINER_RUNTIME: Need =
     Need::new("containerd and runc", || prerequisites::container_runtime().map(drop));
 const CHECKERS: Need =
     Need::new("checkers of links, workflows and scripts", || prerequisites::checkers().map(drop));
+const MDBOOK: Need = Need::new("mdBook", || prerequisites::mdbook().map(drop));
 const IMAGE_TOOLS: Need = Need::new("tools for images", prerequisites::for_images);
 const GPUS: Need = Need::new("software GPUs", || prerequisites::install(prerequisites::GPU_TESTS));
 const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
@@ -120,10 +121,10 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new("rustdoc", "Rust documentation", rustdoc),
     Step::new(
         "docs",
-        "links in Markdown files, documented commands, workflows and scripts",
+        "website, links, documented commands, workflows and scripts",
         documentation::check,
     )
-    .needs(&[CHECKERS])
+    .needs(&[CHECKERS, MDBOOK])
     .linux("the documented commands are written for a Linux shell"),
     Step::new(
         "manifests",

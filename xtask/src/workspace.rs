@@ -20,6 +20,9 @@ pub(crate) const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 /// The version that all packages share.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The repository in files of the chart and of `docs` until it is known.
+pub(crate) const NO_REPOSITORY: &str = "OWNER/REPOSITORY";
+
 /// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

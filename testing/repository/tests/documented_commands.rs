@@ -9,6 +9,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use walkdir::WalkDir;
+
 /// How many seconds one block may take: `cargo run` builds.
 const LIMIT: &str = "1200";
 
@@ -48,13 +50,10 @@ fn the_commands_in_the_documentation_succeed() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// README.md and the pages of `docs`, relative to the root.
+/// README.md and the pages of `docs` and its folders, relative to the root.
 fn pages(root: &Path) -> Vec<PathBuf> {
-    let folders = ["docs", "docs/cloud", "docs/reference", "docs/maintainers"];
-    let pages = folders.into_iter().flat_map(|folder| {
-        let entries = fs::read_dir(root.join(folder)).unwrap();
-        entries.map(move |entry| Path::new(folder).join(entry.unwrap().file_name()))
-    });
+    let entries = WalkDir::new(root.join("docs")).sort_by_file_name().into_iter();
+    let pages = entries.map(|entry| entry.unwrap().path().strip_prefix(root).unwrap().to_owned());
     let pages = pages.filter(|page| page.extension().is_some_and(|extension| extension == "md"));
     [PathBuf::from("README.md")].into_iter().chain(pages).collect()
 }

@@ -7,10 +7,7 @@ use anyhow::{Context, Result};
 
 use super::names;
 use crate::image::{Image, NO_REGISTRY, Shipped, Source};
-use crate::workspace::VERSION;
-
-/// The repository in the files of the chart until it is known.
-const NO_REPOSITORY: &str = "OWNER/REPOSITORY";
+use crate::workspace::{NO_REPOSITORY, VERSION};
 
 pub(super) struct Destination {
     /// The registry with the owner, such as `ghcr.io/owner`.

@@ -68,9 +68,10 @@ fn artifacts_live_for_days() {
 
 /// Actions that run only what their commit contains, or compare what they download with a digest in
 /// that commit, as cosign-installer does.
-const PINNED: [&str; 5] = [
+const PINNED: [&str; 6] = [
     "actions/attest",
     "actions/checkout",
+    "actions/deploy-pages",
     "actions/download-artifact",
     "actions/upload-artifact",
     "sigstore/cosign-installer",
@@ -102,7 +103,7 @@ fn jobs_with_credentials_run_only_what_is_pinned() {
         }
     }
     found.sort();
-    assert_eq!(found, ["package/sign", "publish/publish", "release/release"]);
+    assert_eq!(found, ["package/sign", "publish/publish", "release/release", "site/deploy"]);
 }
 
 /// Two jobs at the same time could both find the older image. The script fails without the history.

@@ -11,7 +11,7 @@ use device_plugin::status::Phase;
 use device_plugin::{Readiness, ResourceReadiness};
 use devices::{Catalog, DeviceSet, Moment};
 use host::{EngineKind, EngineTelemetry, License, Luid, MemoryUse, ReplicaId, Telemetry, UtcTime};
-use process::metrics::{Metric, render};
+use process::metrics::render;
 use win32::container_processes::{ContainerName, ContainerProcess};
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";

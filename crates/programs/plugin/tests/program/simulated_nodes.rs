@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::harness::{Simulation, inventories, outcome, program, recorded};
+use crate::harness::{Simulation, inventories, outcome, pod, program, recorded};
 
 const T4: &str = "aws-t4-two.yaml";
 /// The keys of a condition.
@@ -78,6 +78,31 @@ fn the_guide_shows_a_node_as_it_is_simulated() {
     let begin = "<!-- generated from the output of simulate by cargo xtask update -->\n";
     let example = format!("```text\n{}```\n", described(&document));
     doc_pages::assert_part("installation.md", begin, &example);
+}
+
+#[test]
+fn readme_and_guide_show_what_a_simulated_pod_prints() {
+    let flags = &["--pod", "gpu=directx.microsoft.com/display:1"];
+    let document = Simulation { host: T4, flags, ..Default::default() }.run();
+    let variables = pod(&document, "gpu")["container"]["envs"].as_object().unwrap().iter();
+    let mut printed: Vec<String> =
+        variables.map(|(name, value)| format!("{name}={}", value.as_str().unwrap())).collect();
+    printed.sort();
+    assert_eq!(shown("docs/use-a-gpu.md"), printed);
+    // README.md shows some lines, in the order of Windows' `set`.
+    let some = shown("README.md");
+    assert_eq!(some.len(), 4, "{some:?}");
+    let mut printed = printed.iter();
+    for line in some {
+        assert!(printed.any(|other| *other == line), "no pod prints, in this order: {line}");
+    }
+}
+
+/// The lines of a pod's log in a page.
+fn shown(page: &str) -> Vec<String> {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(page);
+    let text = std::fs::read_to_string(page).unwrap();
+    text.lines().filter(|line| line.starts_with("DIRECTX_")).map(str::to_owned).collect()
 }
 
 /// The labels of the host [`T4`].
