@@ -65,7 +65,7 @@ fn each_claim_of_the_evidence_names_tests_that_exist() {
 }
 
 /// The chart's README is also shown without the repository, so its links contain the repository's
-/// address. Checkers of links do not know that.
+/// address, which no checker of links knows.
 #[test]
 fn links_of_the_chart_lead_to_pages_and_headings() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
