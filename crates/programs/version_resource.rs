@@ -12,7 +12,7 @@ use winresource::{VersionInfo, WindowsResource};
 /// The language of the texts: US English (`LANG_ENGLISH`, `SUBLANG_ENGLISH_US`; winnt.h).
 const LANGUAGE: u16 = 0x0409;
 
-/// The file type of a library (`VFT_DLL`, verrsrc.h); `winresource` sets that of a program.
+/// The file type of a library (`VFT_DLL`, verrsrc.h); `winresource` sets the type of a program.
 const DLL: u64 = 2;
 
 /// Links a resource into `file`, which is shipped with this name: a program of the package that

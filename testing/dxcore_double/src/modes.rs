@@ -21,7 +21,7 @@ pub(crate) enum NewerAttributes {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Modes {
     pub(crate) newer_attributes: NewerAttributes,
-    /// Adapters that are listed but are no longer valid.
+    /// Adapters that are listed but not valid any more.
     pub(crate) removed: BTreeSet<Luid>,
     /// Properties of adapters that cannot be read, by their numbers.
     pub(crate) failing: BTreeSet<(Luid, u32)>,

@@ -30,8 +30,8 @@ const DISPLAY: GUID = GUID::from_u128(0x4d36e968_e325_11ce_bfc1_08002be10318);
 /// `DN_HAS_PROBLEM` of `cfg.h`.
 const HAS_PROBLEM: u32 = 0x400;
 
-/// Registers the device unless it is registered, and sets its properties. `luid` is that of its
-/// adapter.
+/// Registers the device unless it is registered, and sets its properties. `luid` is the LUID
+/// of its adapter.
 pub(crate) fn create(luid: Option<Luid>, pnp: &PnpDevice) -> Result<()> {
     let list = List::new()?;
     let id = pnp.id.to_string();

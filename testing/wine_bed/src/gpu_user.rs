@@ -91,7 +91,7 @@ fn status<T>(name: PCSTR, structure: &mut T) -> Result<NTSTATUS> {
             unsafe extern "system" fn(*mut c_void) -> NTSTATUS,
         >(function)
     };
-    // SAFETY: the structure is that of the function.
+    // SAFETY: the function takes this structure.
     Ok(unsafe { function(std::ptr::from_mut(structure).cast()) })
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn damage_and_load_filter(library: &str, function: &str, file: &str) 
 /// Makes the import directory of this program begin one library later, as a tool that replaces it
 /// may, and then loads a filter.
 pub(crate) fn move_imports_and_load_filter(file: &str) -> Result<()> {
-    // SAFETY: the handle is that of this program, which stays loaded.
+    // SAFETY: the handle belongs to this program, which stays loaded.
     let base = unsafe { GetModuleHandleW(None) }?.0.cast::<u8>();
     // SAFETY: the headers of a program lie at its start.
     let headers = unsafe { std::slice::from_raw_parts(base, HEADERS_SIZE) };

@@ -37,8 +37,8 @@ impl Base {
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         registry.pull(&name, &folder, NAME)?;
-        // skopeo converts Docker's documents for the layout. Its older versions, such as that of
-        // Ubuntu 22.04, leave out the `os.version` of the configuration.
+        // skopeo converts Docker's documents for the layout. Its older versions, such as
+        // Ubuntu 22.04's, leave out the `os.version` of the configuration.
         let config: Value = serde_json::from_slice(&registry.config(&name)?)?;
         let layers = layers(&folder)?;
         let os = config["os"].as_str().unwrap_or_default();

@@ -30,7 +30,7 @@ const FILE_RIGHTS: &str = "AQAEgBQAAAAkAAAAAAAAADAAAAABAgAAAAAABSAAAAAgAgAAAQEAA
     AAMAAAAAABgA/wEfAAECAAAAAAAFIAAAACACAAAAABQA/wEfAAEBAAAAAAAFEgAAAAAAGACpABIAAQIAAAAAAAUgAAAA\
     IQIAAA==";
 
-/// The mode of files, with their type, `S_IFREG`, as that of folders has `S_IFDIR`.
+/// The mode of files, with their type, `S_IFREG`. The mode of folders has `S_IFDIR`.
 const FILE: u32 = 0o10_0644;
 
 /// Files by their paths.

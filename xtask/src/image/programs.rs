@@ -47,8 +47,8 @@ impl Shipped {
         format!("{registry}/{}", self.name)
     }
 
-    /// The names of the images. `repository` is that of the image with the name of the layout, and
-    /// the others are next to it. If no image has this name, `repository` is the folder of all.
+    /// The names of the images. The image with the name of the layout is in `repository`, and the
+    /// others are next to it. If no image has this name, `repository` is the folder of all.
     pub(crate) fn names(&self, repository: &str, tag: &str) -> Vec<String> {
         let has_first = self.images.iter().any(|image| image.image == self.name);
         let parent = repository.rsplit_once('/').map_or(repository, |(parent, _)| parent);

@@ -58,8 +58,8 @@ impl Destination {
         text.replace(NO_REGISTRY, &self.registry).replace(NO_REPOSITORY, &self.repository)
     }
 
-    /// The images in `Chart.yaml` get their digests, which the templates use. `version` is that of the
-    /// programs.
+    /// The images in `Chart.yaml` get their digests, which the templates use. `version` is the
+    /// version of the programs.
     pub(super) fn write_into_chart(&self, folder: &Path, version: &str) -> Result<()> {
         for name in names(folder)?.iter().filter(|name| folder.join(name).is_file()) {
             let path = folder.join(name);

@@ -230,7 +230,8 @@ mod tests {
         bytes[..2].copy_from_slice(b"MZ");
         bytes[START..START + 4].copy_from_slice(b"PE\0\0");
         let optional_header = u32::try_from(sections(architecture) - START - OPTIONAL_HEADER);
-        let (text, idata) = (sections(architecture), sections(architecture) + SECTION_SIZE);
+        let text = sections(architecture);
+        let idata = text + SECTION_SIZE;
         for (at, value) in [
             (0x3C, 0x80),
             (START + MACHINE, SECTIONS << 16 | machine),

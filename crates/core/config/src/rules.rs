@@ -150,7 +150,7 @@ mod tests {
         text.parse().expect("the tests write well-formed patterns")
     }
 
-    /// Conditions, many of which overlap.
+    /// Conditions. Many of them overlap.
     fn conditions() -> impl Strategy<Value = DeviceMatch> {
         (
             option::of(select(vec![Vendor::Amd, Vendor::Nvidia, Vendor::Microsoft])),

@@ -162,7 +162,7 @@ mod tests {
     fn attributes_follow_from_flags_and_driver_model() {
         let all = ["d3d11-graphics", "d3d12-graphics", "d3d12-core-compute"];
         for (flags, model, attributes) in [
-            // A data center GPU has no display outputs; WDDM 2.5 is that of Server 2019.
+            // A data center GPU has no display outputs; Server 2019 has WDDM 2.5.
             (RENDER_SUPPORTED, Some(2500), &all[..]),
             (RENDER_SUPPORTED | DISPLAY_SUPPORTED, Some(WDDM_2_0), &all),
             (RENDER_SUPPORTED | DISPLAY_SUPPORTED, Some(1300), &all[..1]),

@@ -1,6 +1,6 @@
 //! `test-device-discovery`: prints the DirectX devices of a host as text.
 //!
-//! The text is exactly that of the original program, except for the version, because
+//! The text is exactly the same as the original program's, except for the version, because
 //! scripts read it. The C++ and Go clients of the discovery library print the same text.
 
 mod text;

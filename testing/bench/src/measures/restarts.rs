@@ -67,7 +67,7 @@ async fn restarts(program: &Path, cleanup: Cleanup, times: usize) -> Result<Vec<
 }
 
 /// Removes the files in the kubelet's directory whose names `matches` accepts. Kubelets remove no
-/// folder, such as that of the locks.
+/// folder, such as the folder of the locks.
 fn remove(node: &Node, matches: impl Fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(node.directory())? {
         let entry = entry?;

@@ -182,7 +182,7 @@ fn no_dxcore_and_no_compute_service() {
     host.install(&[]);
     let found = report(&host);
     expect_finding(&found, "hcs", "problem", "no Host Compute Service");
-    // Wine's graphics kernel does not report of which kind its adapter is.
+    // Wine's graphics kernel does not report the kind of its adapter.
     expect_finding(&found, "device", "problem", "Windows lists no DirectX device");
     expect_finding(&found, "resources", "problem", "no device of this host");
 }

@@ -28,7 +28,7 @@ fn compare_without_notes(expected: &str, found: &str) {
 }
 
 /// Windows Server 2019: the graphics kernel lists the adapters. Wine's lists those of the devices,
-/// but does not report of which kind they are. What is recorded reads back as the same devices.
+/// but does not report their kinds. What is recorded reads back as the same devices.
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn no_dxcore() {

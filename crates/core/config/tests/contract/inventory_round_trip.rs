@@ -234,7 +234,7 @@ fn nvidia() -> impl Strategy<Value = NvidiaFacts> {
     let capability =
         any::<[u32; 2]>().prop_map(|[major, minor]| ComputeCapability { major, minor });
     let states = [LicenseState::NotRequired, LicenseState::Licensed, LicenseState::Unlicensed];
-    // The first one is no time.
+    // The first one is not a time.
     let expires = select(vec![[0; 6], [1601, 1, 1, 0, 0, 0], [2026, 12, 1, 10, 0, 1]])
         .prop_map(UtcTime::from_calendar);
     let license =

@@ -163,7 +163,7 @@ fn is_own_account(account: PSID) -> io::Result<bool> {
     let mut buffer = [0_u64; 16];
     let size = size_of_val(&buffer).try_into().unwrap_or_default();
     let mut written = 0;
-    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // `GetCurrentProcessToken` (processthreadsapi.h) has this value. It is not a real handle, so it
     // is not closed.
     let token = HANDLE(std::ptr::without_provenance_mut(usize::MAX - 3));
     let user = Some(buffer.as_mut_ptr().cast());

@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn another_model_needs_a_vendor_in_its_name() {
-        // Models of vendors, some of which differ from a known one by a character.
+        // Models of vendors. Some differ from a known one by a character.
         for name in [
             "NVIDIA A30",
             "NVIDIA A40",

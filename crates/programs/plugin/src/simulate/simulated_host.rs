@@ -1,5 +1,5 @@
-//! The host that is simulated: that of an inventory, a recorded one for demonstration, or a made-up
-//! one with the GPUs and the Windows that the user names.
+//! The host that is simulated: the host of an inventory, a recorded one for demonstration, or a
+//! made-up one with the GPUs and the Windows that the user names.
 
 use std::path::{Path, PathBuf};
 

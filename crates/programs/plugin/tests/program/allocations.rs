@@ -155,7 +155,7 @@ fn a_variable_gives_a_container_the_first_of_several_compute_only_devices() {
                    container and multiDevice is first: only `PCI";
     assert!(notes(pod).contains(warning), "{}", notes(pod));
 
-    // The variable is that of MCDM.
+    // The variable belongs to MCDM.
     let two = pod_flag("two", DISPLAY, 2);
     let document =
         Simulation { host: T4, flags: &[&two], variables: &variables, ..Default::default() }.run();
@@ -256,7 +256,7 @@ fn files_are_mounted_by_build_and_by_configuration() {
         let document = Simulation { host, config, variables, flags: &flags }.run();
         let pod = pod(&document, "one");
         assert_eq!(mounts(pod).len(), count, "{host} {config}");
-        // The reason is that of the plan.
+        // The reason comes from the plan.
         let has_reason = notes(pod).contains("no runtime files are mounted: runtimeMounts is ");
         assert_eq!(has_reason, count == 0, "{}", notes(pod));
     }

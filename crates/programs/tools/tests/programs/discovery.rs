@@ -17,7 +17,7 @@ fn the_output_is_the_published_one() {
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }
 
-/// Other hosts differ in which devices they have, which is decided in the crate `devices`.
+/// Other hosts differ only in their devices. The crate `devices` decides about those.
 #[test]
 fn every_recorded_host_is_listed_and_two_show_the_layout_with_what_is_left_out() {
     for (name, path) in inventories() {

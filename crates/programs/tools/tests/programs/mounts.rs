@@ -220,7 +220,7 @@ fn a_device_that_only_displays_is_given_by_name_with_a_warning() {
         assert_eq!((outcome.code, &outcome.stdout), (Some(0), &screen.stdout), "{outcome}");
         assert!(outcome.stderr.starts_with("warning: the device plugin"), "{outcome}");
     }
-    // Its place is that of the host's list, and `--all` still leaves out the unhealthy device.
+    // It has its place in the host's list, and `--all` still leaves out the unhealthy device.
     let both = on(&host.path(), &["--all", "--luid", "2", "--hints"]);
     assert!(both.stdout.contains(r#""DIRECTX_VISIBLE_DEVICES=2,3""#), "{both}");
     assert_eq!(both.stdout.matches("vpci-location-path://").count(), 2, "{both}");

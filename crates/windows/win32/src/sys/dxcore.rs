@@ -80,7 +80,7 @@ impl Dxcore {
     }
 
     /// Continues without a list that this Windows has never had. Windows documents an empty list for
-    /// an attribute that it does not know, so any error but that of an invalid argument is a fault.
+    /// an attribute that it does not know, so any error but "invalid argument" is a fault.
     fn leave_out(&self, attribute: Attribute, error: &windows::core::Error) {
         if error.code() == E_INVALIDARG {
             tracing::debug!(%attribute, %error, "attribute not supported by this host");

@@ -1,4 +1,4 @@
-//! Job objects: those of containers, and the one that ends child processes with this process.
+//! Job objects: the jobs of containers, and the one that ends child processes with this process.
 #![allow(unsafe_code, reason = "calls ntdll.dll and kernel32.dll")]
 
 use std::ffi::c_void;

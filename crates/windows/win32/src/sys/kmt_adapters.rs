@@ -261,7 +261,7 @@ unsafe impl Numbers for D3DKMT_PHYSICAL_ADAPTER_COUNT {}
 // SAFETY: as above.
 unsafe impl Numbers for BOOL {}
 
-/// Queries a structure. The kernel checks that its size is that of `kind`.
+/// Queries a structure. The kernel checks that it has the size of `kind`.
 fn value<T: Numbers>(adapter: &AdapterHandle<'_>, kind: KMTQUERYADAPTERINFOTYPE) -> io::Result<T> {
     let mut value = T::default();
     // SAFETY: every byte of `value` is writable, and any bytes are a valid value. It contains

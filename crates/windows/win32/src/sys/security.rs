@@ -170,7 +170,7 @@ pub(crate) fn own_account() -> io::Result<Vec<u8>> {
     let mut buffer = [0_u64; 16];
     let size = size_of_val(&buffer).try_into().unwrap_or_default();
     let mut written = 0;
-    // The value is that of `GetCurrentProcessToken` (processthreadsapi.h): not a real handle, so it
+    // `GetCurrentProcessToken` (processthreadsapi.h) has this value. It is not a real handle, so it
     // is not closed.
     let token = HANDLE(ptr::without_provenance_mut(usize::MAX - 3));
     // SAFETY: the buffer is writable and has this size.

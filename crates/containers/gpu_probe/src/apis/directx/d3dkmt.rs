@@ -31,8 +31,8 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 }
 
 /// The kind of an adapter that another API lists. DXGI and `DXCore` do not say that an adapter is
-/// an indirect display, such as that of a remote session: it has the name of the GPU that renders
-/// for it. An adapter about which the kernel says nothing is hardware.
+/// an indirect display, such as the display of a remote session: it has the name of the GPU that
+/// renders for it. An adapter about which the kernel says nothing is hardware.
 pub(super) fn kind_of(luid: i64) -> Kind {
     let Ok(gdi) = Loaded::open(Api::D3dkmt, NAMES) else { return Kind::Hardware };
     let kernel = Kernel(gdi);

@@ -20,14 +20,16 @@ fn entries(path: &Path) -> String {
     let file = open(path, READ_CONTROL.0).unwrap();
     let handle = HANDLE(file.as_raw_handle());
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
-    let (part, all) = (DACL_SECURITY_INFORMATION, Some(&raw mut descriptor.0));
+    let part = DACL_SECURITY_INFORMATION;
+    let all = Some(&raw mut descriptor.0);
     // SAFETY: `file` keeps the handle open during the call, which writes only to the variable.
     unsafe { GetSecurityInfo(handle, SE_FILE_OBJECT, part, None, None, None, None, all) }
         .ok()
         .unwrap();
     let mut text = PWSTR(null_mut());
     let result = &raw mut text;
-    let (from, revision) = (descriptor.0, SDDL_REVISION_1);
+    let from = descriptor.0;
+    let revision = SDDL_REVISION_1;
     // SAFETY: the descriptor is valid, and `text` is writable.
     unsafe {
         ConvertSecurityDescriptorToStringSecurityDescriptorW(from, revision, part, result, None)

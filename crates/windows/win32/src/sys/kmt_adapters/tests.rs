@@ -242,8 +242,8 @@ fn each_query_that_fails_leaves_the_others() {
             continue;
         };
         assert_eq!(report.flags, 3, "{failing:?}");
-        // Whether the driver is being updated is no property; a missing key is reported as a
-        // missing device.
+        // An update of the driver is not a property. A missing key is reported as a missing
+        // device.
         let without_note = [KMTQAITYPE_CHECKDRIVERUPDATESTATUS, KMTQAITYPE_PHYSICALADAPTERPNPKEY];
         let expected = usize::from(!without_note.contains(&failing));
         assert_eq!(report.notes.len(), expected, "{failing:?}: {:?}", report.notes);

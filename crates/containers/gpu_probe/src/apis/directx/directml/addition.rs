@@ -99,8 +99,8 @@ impl<'a> Addition<'a> {
         self.queue.execute()
     }
 
-    /// Adds the values of `left` and `right`, each of which has [`WORDS`] values, and returns the
-    /// bits of the sums.
+    /// Adds the values of `left` and `right` and returns the bits of the sums. Each has [`WORDS`]
+    /// values.
     pub(super) fn run(&mut self, left: &[f32], right: &[f32]) -> Result<Vec<u32>, Fault> {
         let start = start_data(self.device, left, right)?;
         // The two terms and the sums.
