@@ -246,8 +246,8 @@ pub fn devices_in(path: impl AsRef<Path>) -> Cordons {
     }
 }
 
-/// The names in XX has written. A file that it cannot have written is damaged,
-/// as after a loss of power, and may have named any device.
+/// The names in a file that `write` has written. A file that it cannot have written is damaged, as
+/// after a loss of power, and may have named any device.
 fn names_in(text: &[u8]) -> io::Result<Vec<DeviceName>> {
     let lines = std::str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
     let names = lines.filter(|lines| lines.ends_with('\n')).map(DeviceName::list);
