@@ -366,10 +366,6 @@ impl<T: Transport> RegisteredResource<T> {
                 );
             }
         }
-        if matches!(error, RegisterError::Connect(_)) {
-            // The kubelet closed its streams because it ended, not because of another plugin.
-            self.short_streams = 0;
-        }
         if !self.has_stream() {
             self.kubelet_may_hold_stream = false;
             self.retry_at = now + self.next_delay().min(error.longest_delay());

@@ -88,7 +88,7 @@ pub enum RegisterFault {
     Hang,
     /// The kubelet completes the registration and answers after this delay.
     AnswerLate(Duration),
-    /// The kubelet starts to handle the registration after this delay.
+    /// The kubelet connects to the plugin after this delay.
     ActLate(Duration),
     /// The kubelet completes the registration and answers with this error.
     RefuseAfterDial(String),

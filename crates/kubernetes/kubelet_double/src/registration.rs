@@ -56,7 +56,6 @@ impl<T: Transport> Registration for Registrar<T> {
         match &fault {
             RegisterFault::Refuse(message) => return Err(Status::unknown(message)),
             RegisterFault::Hang => std::future::pending().await,
-            RegisterFault::ActLate(delay) => sleep(*delay).await,
             _ => {}
         }
         // grpc-go sends errors without a code as `Unknown`.
@@ -109,7 +108,12 @@ async fn connect_and_run<T: Transport>(
     mut answer: oneshot::Sender<Result<(), String>>,
 ) {
     process.add_connection(&resource, &socket);
-    let connecting = connect(&process, &resource, &socket);
+    let connecting = async {
+        if let RegisterFault::ActLate(delay) = process.faults().register {
+            sleep(delay).await;
+        }
+        connect(&process, &resource, &socket).await
+    };
     let result = if process.options.release == Release::V1_26 {
         connecting.await
     } else {

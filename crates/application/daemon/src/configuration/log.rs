@@ -47,3 +47,39 @@ pub(crate) fn log_changes(before: &Config, after: &Config) {
 pub fn log_notice(notice: &str) {
     tracing::warn!(%notice, "part of the configuration has no effect");
 }
+
+#[cfg(test)]
+mod tests {
+    use command_line::configuration::load;
+    use config::Flags;
+    use devices::DriverModel;
+    use process::logging::test_log::Log;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_for_a_driver_model_is_logged() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        let config = |text: &str, notices: &[&str]| {
+            std::fs::write(&file, text).unwrap();
+            let driver_models = vec![DriverModel::Wddm, DriverModel::Mcdm];
+            let flags = Flags { driver_models, config: Some(file.clone()), ..Flags::default() };
+            let mut config = load(&flags).unwrap();
+            config.notices = notices.iter().map(|notice| (*notice).to_owned()).collect();
+            config
+        };
+        let before = config("", &["known"]);
+        let after = config("multitenancy: 2", &["known", "unknown until now"]);
+        let log = Log::start();
+        log_changes(&before, &after);
+        let text = log.text();
+        assert_eq!(text.matches("configuration changed").count(), 2, "{text}");
+        for model in ["wddm", "mcdm"] {
+            let line = format!("model=\"{model}\" key=\"multitenancy\" value=\"2\"");
+            assert!(text.contains(&line), "{text}");
+        }
+        assert_eq!(text.matches("has no effect").count(), 1, "{text}");
+        assert!(text.contains("unknown until now"), "{text}");
+    }
+}

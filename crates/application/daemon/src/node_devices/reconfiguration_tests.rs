@@ -69,6 +69,8 @@ fn resources_appear_disappear_and_change_their_replicas() {
 
     devices.reconfigure(catalog_of("multitenancy: 2")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 4)]);
+    let counted = devices.published.metrics.resources();
+    assert!(counted.keys().eq([DISPLAY]), "{counted:?}");
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
     let refusal = allocate(&*rule, &ids).unwrap_err();

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use device_plugin::Transport;
 use device_plugin::status::Phase;
+use device_plugin::v1beta1::Empty;
 use kubelet_double::{
     Faults, KubeletDouble, KubeletHost, KubeletOptions, RegisterFault, Release, StreamFault,
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};
+use crate::plugin::{Caller, DIRECTORY, GPU, Node, Plugin, sockets};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -92,6 +93,8 @@ async fn replaces_and_registers_a_deleted_socket() {
             assert_eq!(kubelet.registrations(GPU), 1 + round, "{release:?}");
             assert_eq!(kubelet.resources()[0].allocatable, 2, "{release:?}");
         }
+        let counts = &plugin.readiness.borrow().resources[0].registrations;
+        assert_eq!((counts["startup"], counts["socket_lost"]), (1, 9), "{release:?}");
     }
 }
 
@@ -179,6 +182,12 @@ async fn reports_a_refused_registration_and_retries() {
         plugin.last_error().unwrap(),
         "kubelet refused the registration: not today (Unknown)"
     );
+    // The stream of another client is not the kubelet's.
+    let mut client = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
+    let stream = client.plugin.list_and_watch(Empty {}).await;
+    sleep(SECOND).await;
+    assert!(stream.is_ok() && plugin.last_error().is_some());
+    drop((stream, client));
     kubelet.set_faults(Faults::default());
     ready_within(&plugin, Duration::from_secs(30)).await;
     // The sockets of the earlier attempts were removed.
@@ -272,6 +281,10 @@ async fn registers_with_a_kubelet_that_acts_after_the_timeout() {
             kubelet.set_faults(Faults { register: late, ..Faults::default() });
             let plugin = node.run();
             sleep(Duration::from_mins(2)).await;
+            // A later kubelet gives up with the call. An earlier one connects after it, when the pause
+            // before the next attempt is long enough.
+            let is_late = seconds > if release == Release::V1_26 { 16 } else { 14 };
+            assert!(is_late || plugin.readiness.borrow().is_ready(), "{release:?} {seconds}");
             kubelet.set_faults(Faults::default());
             ready_within(&plugin, Duration::from_mins(1)).await;
             sleep(Duration::from_mins(2)).await;
@@ -306,6 +319,9 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
     sleep(Duration::from_mins(1)).await;
     let registrations = kubelet.registrations(GPU);
     assert!((8..12).contains(&registrations), "{registrations}");
+    let error = "kubelet closed the ListAndWatch stream";
+    let reported = plugin.wait_for(|readiness| readiness.resources[0].last_error == error);
+    timeout(31 * SECOND, reported).await.expect(error);
     kubelet.set_faults(Faults::default());
     // 30 s is the longest delay between two attempts.
     ready_within(&plugin, 31 * SECOND).await;
