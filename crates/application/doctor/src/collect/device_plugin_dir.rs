@@ -119,8 +119,9 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let none = "the directory contains no kubelet.sock".to_owned();
-        let [directory, _] = inspect(&folder.path().join("missing")).unwrap();
+        let [directory, socket] = inspect(&folder.path().join("missing")).unwrap();
         assert_eq!(directory.id, Some("directory-missing"));
+        assert_eq!((socket.id, socket.hint.as_deref()), (Some("socket-missing"), Some(RESTART)));
         let missing = inspected(&folder.path().join("missing"));
         assert_eq!(missing, (Status::Failed, Status::Failed, none.clone()));
         assert_eq!(inspected(folder.path()), (Status::Ok, Status::Failed, none));
@@ -142,21 +143,40 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kubelet.sock");
         std::fs::write(&file, "").unwrap();
-        let [directory, _] = inspect(&file).unwrap();
+        let [directory, socket] = inspect(&file).unwrap();
         assert_eq!(directory.id, Some("directory-not-usable"), "{directory:?}");
+        assert!(directory.what.contains(" cannot be used: "), "{directory:?}");
+        // On Windows, the path of the socket looks like that of a missing file.
+        let id = if cfg!(windows) { "socket-missing" } else { "kubelet-not-responding" };
+        assert_eq!(socket.id, Some(id));
         let (_, socket, what) = inspected(folder.path());
         assert!(socket == Status::Failed && what.contains("does not respond"), "{what}");
     }
 
     #[test]
     fn a_refused_account_is_told_from_a_kubelet_that_does_not_respond() {
-        let id = |connected| answer_of_kubelet(connected).id;
         let refused = |kind: io::ErrorKind| Some(Err(kind.into()));
-        assert_eq!(id(refused(io::ErrorKind::PermissionDenied)), Some("socket-not-allowed"));
-        let silent = Some("kubelet-not-responding");
-        assert_eq!(id(refused(io::ErrorKind::ConnectionRefused)), silent);
-        assert_eq!(id(None), silent);
-        assert_eq!(id(Some(Ok(()))), None);
+        let silent = "kubelet.sock exists, but the kubelet does not respond: ";
+        for (connected, id, what, hint) in [
+            (
+                refused(io::ErrorKind::PermissionDenied),
+                "socket-not-allowed",
+                "this account may not connect to kubelet.sock: permission denied".to_owned(),
+                RUN_AS,
+            ),
+            (
+                refused(io::ErrorKind::ConnectionRefused),
+                "kubelet-not-responding",
+                format!("{silent}connection refused"),
+                RESTART,
+            ),
+            (None, "kubelet-not-responding", format!("{silent}no answer within 2 s"), RESTART),
+        ] {
+            let found = answer_of_kubelet(connected);
+            assert_eq!((found.id, found.what), (Some(id), what));
+            assert_eq!(found.hint.as_deref(), Some(hint));
+        }
+        assert_eq!(answer_of_kubelet(Some(Ok(()))).id, None);
     }
 
     #[test]
@@ -184,6 +204,7 @@ mod tests {
         let unreadable = with(Err(io::Error::other("access is denied")));
         assert_eq!(unreadable.status, Status::Warning);
         assert!(unreadable.what.ends_with("cannot be read: access is denied"), "{unreadable:?}");
+        assert_eq!(unreadable.hint.as_deref(), Some(RUN_AS));
 
         // A user of the host owns the directory, which has no access control list.
         let user = [1, 2, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 7, 0, 0, 0];
