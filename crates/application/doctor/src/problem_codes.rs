@@ -188,7 +188,7 @@ impl Affected<'_> {
     fn needs_resizable_bar(&self) -> bool {
         let is_model = |word: &str| {
             let digits = word.strip_prefix(['A', 'B']).unwrap_or_default();
-            digits.len() >= 2 && digits.starts_with(|first: char| first.is_ascii_digit())
+            digits.starts_with(|first: char| first.is_ascii_digit())
         };
         let is_card = self.name.contains("Data Center GPU")
             || self.name.contains("Arc") && self.name.split_whitespace().any(is_model);
@@ -199,5 +199,55 @@ impl Affected<'_> {
     fn may_lack_server_driver(&self) -> bool {
         let is_server = self.host.product.as_deref().is_some_and(|name| name.contains("Server"));
         is_server && self.vendor.is_some_and(Vendor::makes_gpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(code: u32, vendor: Option<Vendor>, name: &str) -> String {
+        let product = Some("Microsoft Windows Server 2025 Standard".to_owned());
+        let host = &HostFacts { product, ..HostFacts::default() };
+        let is_paravirtualized = false;
+        let affected =
+            Affected { id: "ID", name, vendor, is_paravirtualized, host, other_of_vendor: None };
+        let (meaning, hint) = explain(code, &affected);
+        format!("{meaning}: {hint}")
+    }
+
+    #[test]
+    fn every_code() {
+        let other = explained(0, None, "GPU");
+        let known = (1..=60).map(|code| (code, explained(code, None, "GPU")));
+        let known = known.filter(|(_, text)| *text != other);
+        let lines: Vec<String> = known.map(|(code, text)| format!("{code}: {text}")).collect();
+        insta::assert_snapshot!(format!("{}\nother codes: {other}", lines.join("\n")));
+    }
+
+    #[test]
+    fn only_intels_cards_need_resizable_bar() {
+        let (intel, amd) = (Some(Vendor::Intel), Some(Vendor::Amd));
+        for (vendor, name, is_card) in [
+            (intel, "Intel(R) Arc(TM) B580 Graphics", true),
+            (intel, "Intel(R) Data Center GPU Flex 170", true),
+            (intel, "Intel(R) Arc(TM) Graphics", false),
+            (intel, "Intel(R) B43 Express Chipset", false),
+            (amd, "AMD Data Center GPU", false),
+        ] {
+            let needs = |code| explained(code, vendor, name).contains("Resizable BAR");
+            assert_eq!((needs(10), needs(31)), (is_card, false), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_driver_is_that_of_the_vendor() {
+        for vendor in [Vendor::Amd, Vendor::Intel, Vendor::Nvidia, Vendor::Qualcomm] {
+            let text = explained(32, Some(vendor), "GPU").to_lowercase();
+            assert!(
+                text.ends_with(&format!("reinstall {vendor}'s driver for this windows")),
+                "{text}"
+            );
+        }
     }
 }

@@ -61,9 +61,8 @@ fn continued_values<'l, 't>(
 /// line has no plain value.
 fn value_column(line: &Line<'_>) -> Option<usize> {
     let rest = &line.text[line.content - line.column..];
-    let is_plain = |value: &str| {
-        !value.is_empty() && !value.starts_with(['\'', '"', '[', '{', '|', '>', '#', '&', '*', '!'])
-    };
+    let is_plain =
+        |value: &str| !value.starts_with(['\'', '"', '[', '{', '|', '>', '#', '&', '*', '!']);
     if !is_plain(rest) || rest.ends_with(':') {
         return None;
     }
@@ -157,12 +156,13 @@ mod tests {
             ("- a.dll\n  - b.dll", 1),
             ("- name: a/b\n   multitenancy: 2", 1),
             ("a: 4 # four\n  b: 5", 1),
+            ("a: b >=525\n  c: 5", 1),
         ] {
             assert_eq!(hint(text, line, false).as_deref(), Some(VALUE), "{text}");
         }
-        let text = "# comment\n\na:\n- name: a/b\n\n  # comment\n     b: 2\n";
-        let expected = "line 7 is indented, so it belongs to the value of line 4";
-        assert_eq!(hint(text, 4, false).as_deref(), Some(expected));
+        let text = "# comment\n\na: |\n  x\nb:\n- name: a/b\n\n  # comment\n     c: 2\n";
+        let expected = "line 9 is indented, so it belongs to the value of line 6";
+        assert_eq!(hint(text, 6, false).as_deref(), Some(expected));
     }
 
     #[test]
@@ -176,6 +176,9 @@ mod tests {
             ("a: |\n  b: 1\n    c: 2\nd: x", 4),
             ("a: 'x\n  b: c'\nd: x", 3),
             ("a: 4\n  b: 5\nc: x", 3),
+            ("a: &anchor\n  b: x", 2),
+            ("{a: 1,\n  b: x}", 2),
+            ("  {a: 1,\nb: x}", 2),
         ] {
             assert_eq!(hint(text, line, false), None, "{text}");
         }
@@ -189,6 +192,8 @@ mod tests {
             ("x:\n- a.dll\n- b.dll\n", None),
             ("x:\n- - a\n  - b\n- y:\n  - c\n", None),
             ("x: |\n  a: b\n    - c\n", None),
+            ("x: >-\n  a: b\n    - c\n", None),
+            ("x: a\n  b\n", None),
             ("x: 'a\n  - b'\n", None),
         ] {
             assert_eq!(swallowed_item(text), expected, "{text}");
@@ -205,12 +210,17 @@ mod tests {
             ("a:\n    b: 1\n    c: 2\n  d: 3\n", 4, beside(2, 4)),
             ("a:\n- b: 1\n c: 2\n", 3, beside(2, 3)),
             ("a: '4'\n  b: 5\n", 2, beside(2, 1)),
+            ("a: [4]\n  b: 5\n", 2, beside(2, 1)),
             ("a:\n- b: 1\n  c: {d: 1}\n    e: 1\n", 4, beside(4, 3)),
         ] {
             let hint = hint(text, line, true).unwrap_or_default();
             assert!(hint.starts_with(&expected), "{text}: {hint}");
         }
-        assert_eq!(hint("a:\n  b: 1\nc: %", 3, true), None);
+        for (text, line) in
+            [("a:\n  b: 1\nc: %", 3), ("a:\n- b: 1\nc: %", 3), ("a: {b: 1,\n  c: %", 2)]
+        {
+            assert_eq!(hint(text, line, true), None, "{text}");
+        }
         // The parser misses a key of line 2.
         let early = hint("  schema: x\nadapters: []\n", 1, false).unwrap_or_default();
         assert!(early.starts_with(&beside(1, 2)), "{early}");

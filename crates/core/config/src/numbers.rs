@@ -25,7 +25,7 @@ const REQUIRED: [&str; 4] = ["luid", "vendor", "device", "index"];
 /// What to write instead, if the error is about text in place of a number.
 pub(crate) fn hint(error: &ReadError) -> Option<String> {
     let (expected, found) = error.what.split_once(", found ")?;
-    if !expected.starts_with("expected a") || !expected.contains("number") {
+    if !expected.contains("number") {
         return None;
     }
     let quotes = ['`', '"'];
@@ -120,17 +120,27 @@ mod tests {
             ("revision", "a1", "write 0xa1 for a hexadecimal number"),
             ("dedicatedMemoryMiB", "16 GB", "write 16384 for 16 GB"),
             ("minMemoryMiB", "1.5GiB", "write 1536 for 1.5GiB"),
+            ("usedMemoryMiB", "6144 MB", "write 6144 for 6144 MB"),
+            ("usedMemoryMiB", "2TB", "write 2097152 for 2TB"),
+            ("minMemoryMiB", "1.0001 GB", "write a number, or leave the key out"),
+            ("minMemoryMiB", "10000000000000 GB", "write a number, or leave the key out"),
+            ("minMemoryMiB", "2 h", "write a number, or leave the key out"),
             ("dedicatedMemoryMiB", "lots", "write a number, such as 15360, or leave the key out"),
             ("removalGraceSeconds", "1m", "write 60 for 1m"),
+            ("removalGraceSeconds", "90 seconds", "write 90 for 90 seconds"),
+            ("removalGraceSeconds", "2 hours", "write 7200 for 2 hours"),
+            ("removalGraceSeconds", "1 GB", "write a number, or leave the key out"),
             ("problemCode", "Code 43", "write 43 for Code 43"),
             ("problemCode", "none", "write a number, such as 43, or leave the key out"),
+            ("problemCode", "A1", "write a number, such as 43, or leave the key out"),
             ("utilizationPercent", "40%", "write 40 for 40%"),
             ("multitenancy", "4x", "write 4 for 4x"),
+            ("multitenancy", "4 of 8", "write a number, or leave the key out"),
             ("multitenancy", "unlimited", "write a number, or leave the key out"),
         ] {
             assert_eq!(advice(key, found).as_deref(), Some(expected), "{key}: {found}");
         }
-        for found in ["-1", "1.5", "4294967296"] {
+        for found in ["-1", "1.5", "4294967296", "0x100000000"] {
             assert_eq!(advice("problemCode", found), None, "{found}");
         }
     }

@@ -79,7 +79,7 @@ impl Model {
             kind: device.kind,
             compute_capability: device.compute_capability,
             replicas: resource.replicas,
-            is_renamed: resource.name.as_str().ends_with(".shared"),
+            is_renamed: resource.name.is_shared(),
         }
     }
 

@@ -166,6 +166,9 @@ fn one_resource(resource: &ReportedResource, set: &DeviceSet) -> Finding {
         } else if devices.iter().any(|device| is(device, UnhealthyKind::NoLauncher)) {
             "its devices wait for directx-visible, as the lines `visibility` or `plugin` say; pods \
              stay Pending until a device is healthy"
+        } else if devices.iter().any(|device| is(device, UnhealthyKind::CordonsUnknown)) {
+            "fix what the lines `resources` or `plugin` say about cordoned devices; pods stay Pending \
+             until a device is healthy"
         } else {
             "fix what the lines `device` report; pods stay Pending until a device is healthy"
         };

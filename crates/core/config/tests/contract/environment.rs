@@ -15,6 +15,8 @@ pub(crate) struct TestEnvironment {
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
     /// The files that are missing or not trusted.
     pub(crate) distrusted: BTreeMap<PathBuf, Trust>,
+    /// A file that cannot be read, beside those that are called `locked.yaml`.
+    pub(crate) unreadable: PathBuf,
 }
 
 impl TestEnvironment {
@@ -64,7 +66,9 @@ impl Environment for TestEnvironment {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        if path.ends_with("locked.yaml") || path.to_string_lossy().ends_with(r"\locked.yaml") {
+        let is_locked =
+            path.ends_with("locked.yaml") || path.to_string_lossy().ends_with(r"\locked.yaml");
+        if is_locked || path == self.unreadable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())

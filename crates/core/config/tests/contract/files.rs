@@ -278,6 +278,7 @@ fn similar_rules_are_accepted() {
         "multitenancy: 2\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
         "resources:\n- {name: directx.microsoft.com/display, match: {vendor: amd}, multitenancy: 1}",
         "resources:\n- {name: a/b, match: {vendor: amd, minMemoryMiB: 5}}\n- {name: c/d, match: {vendor: amd}}\n- {name: e/f}",
+        "resources:\n- {name: a/b, match: {description: T4}}\n- {name: c/d, match: {description: A10}}",
         "resources:\n- {name: a/b, match: {pciId: '10de:1eb8'}}\n- {name: c/d, match: {pciId: '10de:*'}}",
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
         "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
@@ -568,6 +569,7 @@ fn a_key_of_another_section_is_recognized_although_it_is_misspelled_or_too_deep(
         "additionalMountsWow64:\n  source: x.dll",
         "deviceClass:\n  MultiDevice: reject",
         // Keys of NVIDIA's device plugin, in a rule.
+        "resources:\n- name: nvidia.com/gpu\n  flags: true",
         "resources:\n- name: nvidia.com/gpu\n  renameByDefault: true",
         "resources:\n- name: nvidia.com/gpu\n  failRequestsGreaterThanOne: true",
         "resources:\n- name: nvidia.com/gpu\n  rename: nvidia.com/gpu.shared",

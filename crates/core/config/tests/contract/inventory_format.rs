@@ -92,6 +92,17 @@ fn optional_keys_have_defaults() {
     assert_eq!((snapshot.host, snapshot.adapters), (HostFacts::default(), vec![wanted]));
 }
 
+#[test]
+fn a_load_may_be_all_that_the_adapter_has() {
+    for load in [
+        "load: {usedMemoryMiB: 0}",
+        "dedicatedMemoryMiB: 8\n  load: {utilizationPercent: 100, usedMemoryMiB: 8}",
+    ] {
+        let text = SMALLEST.replace("hardware: true", &format!("hardware: true\n  {load}"));
+        assert!(parse("f.yaml", &text).unwrap().adapters[0].load.is_some(), "{load}");
+    }
+}
+
 /// Programs without the key read the inventory of a host without indirect displays.
 #[test]
 fn an_indirect_display_is_written_only_if_there_is_one() {
@@ -355,6 +366,7 @@ fn what_people_write_instead_is_refused_with_a_hint() {
         ("device: 0x7D1D", "device: Radeon".into()),
         ("hardware: true", "hardware: true\n  dedicatedMemoryMiB: 16 GB".into()),
         ("pnp: {id: 'PCI\\X\\1'}", pnp("problemCode: Code 43")),
+        ("hardware: true", "hardwar: true".into()),
         ("hardware: true", "hardware: true\n  name: NVIDIA T4".into()),
         ("hardware: true", "hardware: true\n  memory: 5".into()),
         ("hardware: true", "hardware: true\n  vendor: 5".into()),

@@ -77,7 +77,8 @@ fn the_file_and_the_variables_of_each_driver_model_are_named() {
         .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", " ")
         .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml")
         .variable("LEGACY_DEVICE_PLUGIN_MULTITENANCY", "4")
-        .variable("PLUGIN_SOCK_DIR", "/kubelet");
+        .variable("PLUGIN_SOCK_DIR", "/kubelet")
+        .variable("DIRECTX_OTHER_DRIVER_MODELS", "mcdm");
     let summaries = |models: &[DriverModel]| {
         let models = environment.load(models).unwrap().models;
         models.iter().map(|model| model.to_string().replace('\\', "/")).collect::<Vec<_>>()
@@ -85,14 +86,16 @@ fn the_file_and_the_variables_of_each_driver_model_are_named() {
     assert_eq!(
         summaries(&BOTH),
         [
-            "wddm multitenancy = 3 (/here/wddm.yaml, variable WDDM_DEVICE_PLUGIN_MULTITENANCY)",
-            "every value of mcdm is a default (C:/etc/mcdm.yaml)",
+            "wddm multitenancy = 3 (/here/wddm.yaml, variable WDDM_DEVICE_PLUGIN_MULTITENANCY, \
+             variable DIRECTX_OTHER_DRIVER_MODELS)",
+            "every value of mcdm is a default (C:/etc/mcdm.yaml, \
+             variable DIRECTX_OTHER_DRIVER_MODELS)",
         ]
     );
     assert_eq!(
         summaries(&[DriverModel::Legacy]),
         ["legacy multitenancy = 4 (variable LEGACY_DEVICE_PLUGIN_MULTITENANCY, \
-             variable PLUGIN_SOCK_DIR)"]
+             variable PLUGIN_SOCK_DIR, variable DIRECTX_OTHER_DRIVER_MODELS)"]
     );
 }
 
@@ -257,6 +260,9 @@ fn unreadable_files_are_named() {
         assert_eq!(error.to_string(), format!("cannot read the configuration file `{path}`"));
         assert!(std::error::Error::source(&error).is_some());
     }
+    let default = TestEnvironment { unreadable: "/here/wddm.yaml".into(), ..Default::default() };
+    let error = report(default.load(&BOTH));
+    assert_eq!(error, "cannot read the configuration file `/here/wddm.yaml`");
     let mut environment = TestEnvironment::default();
     environment.files.insert("/here/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
     let error = report(environment.load(&BOTH));

@@ -160,6 +160,33 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_covers_another_one_whose_matches_are_all_its_own() {
+        fn parsed<P: FromStr<Err: std::fmt::Debug>>(text: &str) -> P {
+            text.parse().unwrap()
+        }
+        for (wide, narrow, is_covered) in [
+            ("10de:*", "10de:1eb8", true),
+            ("10de:1eb8", "10de:*", false),
+            ("10de:*", "1002:1eb8", false),
+            ("10de:1eb8", "1002:1eb8", false),
+            ("1414:*", "1414:008c", false),
+            ("1414:008c", "1414:008c", true),
+        ] {
+            let covers = parsed::<PciPattern>(wide).covers(&parsed(narrow));
+            assert_eq!(covers, is_covered, "{wide} {narrow}");
+        }
+        for (wide, narrow, is_covered) in [
+            ("PCIROOT(0)*", "pciroot(0)#pci(1B00)", true),
+            ("PCIROOT(0)*", "PCIROOT(0)#*", true),
+            ("PCIROOT(0)#*", "PCIROOT(0)*", false),
+            ("PCIROOT(0)", "PCIROOT(0)#PCI(1B00)", false),
+        ] {
+            let covers = parsed::<LocationPattern>(wide).covers(&parsed(narrow));
+            assert_eq!(covers, is_covered, "{wide} {narrow}");
+        }
+    }
+
+    #[test]
     fn location_patterns_match_a_path_or_its_beginning() {
         let path = LocationPath::new("PCIROOT(0)#PCI(1B00)");
         let matches = |p: &str| p.parse::<LocationPattern>().unwrap().matches(&path);

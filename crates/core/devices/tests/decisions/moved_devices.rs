@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use devices::{Catalog, DeviceMatch, DeviceSet, DriverModel, Moment, ResourceRule};
 use host::{Adapter, Attribute, Vendor};
-use report::{DeviceEvent, DeviceResources, NodeReport, device_events, devices_healthy, labels};
+use report::{
+    DeviceEvent, DeviceResources, NodeReport, UnhealthyKind, device_events, devices_healthy, labels,
+};
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, wddm, with_rules};
 
@@ -135,9 +137,13 @@ fn a_device_counts_once_however_its_daemons_list_it() {
     let display_removed = wddm.sees(vec![mcdm(1)]);
     let compute = mcdm_daemon.sees(vec![mcdm(1)]);
     let compute_removed = mcdm_daemon.sees(vec![]);
+    let mut compute_unreadable = compute_removed.clone();
+    let device = &mut compute_unreadable.resources[0].devices[0];
+    device.unhealthy.as_mut().unwrap().kind = UnhealthyKind::Unreadable;
     for (first, second, expected) in [
         (&display_removed, &compute, "directx.microsoft.com/compute true"),
         (&display, &compute_removed, "directx.microsoft.com/display true"),
+        (&display, &compute_unreadable, "directx.microsoft.com/display true"),
         // Both have it for a moment.
         (&display, &compute, "directx.microsoft.com/compute true"),
         (&display_removed, &compute_removed, "directx.microsoft.com/compute false"),

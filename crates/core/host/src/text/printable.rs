@@ -67,10 +67,10 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match is_escaped(c) {
-            true if c.is_ascii_control() => escaped.extend(c.escape_default()),
-            true => escaped.extend(c.escape_unicode()),
-            false => escaped.push(c),
+        if is_escaped(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
         }
     }
     Cow::Owned(escaped)

@@ -56,20 +56,34 @@ mod tests {
 
     #[test]
     fn the_report_of_the_check_is_judged() {
-        let report = |verdict: bool| {
+        let row = |verdict| {
             format!(
-                r#"{{"allocated":[1],"isAsAllocated":{verdict},"apis":[
-                {{"api":"d3dkmt","call":"A","verdict":"ok","unfiltered":{{}},"filtered":{{}}}},
-                {{"api":"vulkan","call":"B","verdict":"different",
-                  "unfiltered":{{"devices":{{"luids":[1,2]}}}},"filtered":{{"failed":"x"}}}}]}}"#
+                r#"{{"api":"vulkan","call":"B","verdict":"{verdict}",
+                "unfiltered":{{"devices":{{"luids":[1,2]}}}},"filtered":{{"failed":"x"}}}}"#
             )
         };
-        assert_eq!(judge(&report(true)).unwrap().status, Status::Ok);
-        let found = judge(&report(false)).unwrap();
-        assert_eq!(found.status, Status::Failed);
+        let verdicts = "ok ok ok ok different failed failed absent absent absent";
+        let rows: Vec<String> = verdicts.split(' ').map(row).collect();
+        let rows = rows.join(",");
+        let report = |is_as_allocated: bool| {
+            format!(r#"{{"allocated":[1],"isAsAllocated":{is_as_allocated},"apis":[{rows}]}}"#)
+        };
+        let counts =
+            [("okCalls", 4), ("differentCalls", 1), ("failedCalls", 2), ("absentCalls", 3)]
+                .map(|(key, count)| (key, count.into()));
         let detail = r#"vulkan B: {"devices":{"luids":[1,2]}} -> {"failed":"x"}"#;
-        assert_eq!(found.details, [detail]);
-        assert!(found.measurements.contains(&("differentCalls", 1.into())));
+        for (is_as_allocated, status, what, details) in [
+            (true, Status::Ok, "directx-visible shows exactly", &[][..]),
+            (false, Status::Failed, "directx-visible does not show exactly", &[detail]),
+        ] {
+            let found = judge(&report(is_as_allocated)).unwrap();
+            assert_eq!(
+                (found.status, found.what),
+                (status, format!("{what} the allocated devices"))
+            );
+            assert_eq!(found.measurements, counts);
+            assert_eq!(found.details, details);
+        }
         for other in ["", "{}", "error: no report"] {
             assert_eq!(judge(other), None, "{other}");
         }

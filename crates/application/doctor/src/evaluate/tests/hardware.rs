@@ -193,9 +193,16 @@ fn gpus_in_tcc_mode() {
             facts.set_nvml(nvml);
         });
     };
-    let with_mcdm =
-        ["Tesla T4", "NVIDIA A100-PCIE-40GB", "NVIDIA L4", "Quadro RTX 6000", "NVIDIA T1000"];
-    row("10.0.20348.2966", &with_mcdm);
+    let with_mcdm = [
+        "Tesla T4",
+        "NVIDIA A100-PCIE-40GB",
+        "NVIDIA L4",
+        "Quadro RTX 6000",
+        "NVIDIA T1000",
+        "NVIDIA GeForce GTX 1650",
+        "NVIDIA TITAN RTX",
+    ];
+    row("10.0.18362.1", &with_mcdm);
     row("10.0.17763.6054", &with_mcdm);
     let older_than_turing = [
         "Tesla P4",
@@ -204,10 +211,12 @@ fn gpus_in_tcc_mode() {
         "Tesla M60",
         "GRID M10-8Q",
         "Quadro P4000",
+        "Quadro GP100",
         "Quadro GV100",
         "NVIDIA GeForce GTX 1080",
         "NVIDIA GeForce GT 1010",
         "NVIDIA TITAN V",
+        "NVIDIA TITAN Xp",
         "Tesla K80",
         "P106-100",
     ];

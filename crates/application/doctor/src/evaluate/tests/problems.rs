@@ -118,6 +118,10 @@ fn a_host_without_devices() {
         facts.snapshot.node.nvml = None;
         facts.snapshot.host.hypervisor = Some(Hypervisor::Guest);
     });
+    row("no NVML, a physical machine", |facts| {
+        facts.snapshot.node.nvml = None;
+        facts.snapshot.host.hypervisor = Some(Hypervisor::None);
+    });
     // NVIDIA's driver is installed, so no hint asks to install it.
     row("a GPU in TCC mode", |facts| facts.set_nvml(nvml(&["TCC"])));
     table.row("a GPU in TCC mode beside a management controller", |facts| {

@@ -5,6 +5,15 @@ use super::super::resources::not_advertised;
 use super::*;
 
 #[test]
+fn configuration_with_a_notice() {
+    let mut table = Table::of(&[Subject::Configuration]);
+    table.row("a value has no effect", |facts| {
+        facts.configuration.as_mut().unwrap().notices.push("what has no effect".to_owned());
+    });
+    insta::assert_snapshot!(table.text());
+}
+
+#[test]
 fn resources() {
     let mut table = Table::of(&[Subject::Resources]);
     table.row("one GPU", |_| ());
@@ -16,6 +25,18 @@ fn resources() {
     table.row("the device waits for directx-visible", |facts| {
         facts.snapshot.host.launcher = LauncherFiles::NotProvided;
         facts.container().visibility = Visibility::Required;
+    });
+    table.row("one device is cordoned, the other one waits for directx-visible", |facts| {
+        facts.second(|_| ());
+        facts.snapshot.cordoned = Cordons::Known(vec!["PCIROOT(0)#PCI(1B00)".parse().unwrap()]);
+        facts.snapshot.host.launcher = LauncherFiles::NotProvided;
+        facts.container().visibility = Visibility::Required;
+    });
+    table.row("a cordon names no device", |facts| {
+        facts.snapshot.cordoned = Cordons::Known(vec!["PCIROOT(9)".parse().unwrap()]);
+    });
+    table.row("the cordons are not known", |facts| {
+        facts.snapshot.cordoned = Cordons::Unknown("cannot read `cordons`".to_owned());
     });
     table.row("two devices with one location path", |facts| {
         let paths = facts.pnp().location_paths.clone();
@@ -31,6 +52,11 @@ fn the_only_adapter_is_not_advertised() {
     table.row("software", |facts| facts.adapter().hardware = false);
     table.row("integrated", |facts| facts.adapter().integrated = true);
     table.row("detachable", |facts| facts.adapter().detachable = true);
+    table.row("integrated and without a name", |facts| {
+        facts.adapter().integrated = true;
+        facts.adapter().driver_description.clear();
+        facts.pnp().description.clear();
+    });
     table.row("only mcdm is enabled", |facts| facts.only_model(DriverModel::Mcdm));
     // Its driver, or the GPU, has no compute.
     let mut only_display = |words: &str, change: fn(&mut Adapter)| {
@@ -99,6 +125,13 @@ fn a_resource_without_devices_beside_one_with_devices() {
     row("the GPU is detachable", |facts| facts.adapter().detachable = true);
     row("the GPU has no location path", |facts| facts.pnp().location_paths.clear());
     row("the GPU is removed", |facts| _ = facts.adapters().remove(0));
+    row("the GPU and another one are integrated", |facts| {
+        facts.adapter().integrated = true;
+        let mut other = facts.adapter().clone();
+        other.luid = Luid(3);
+        other.pnp.as_mut().unwrap().id = PnpId::new(r"PCI\3");
+        facts.adapters().push(other);
+    });
     table.row("two GPUs: the first is integrated", |facts| {
         facts.second(|_| ());
         facts.adapter().integrated = true;
@@ -126,6 +159,10 @@ fn rules_take_devices_or_match_none() {
     let mut table = Table::of(&[Subject::Resources]);
     // An administrator chose the other name, so this is no warning.
     table.row("a rule for NVIDIA", |facts| set_rules(facts, &of_nvidia));
+    table.row("a rule for NVIDIA, and two GPUs", |facts| {
+        facts.second(|_| ());
+        set_rules(facts, &of_nvidia);
+    });
     table.row("a rule for NVIDIA, and Intel's GPU is integrated", |facts| {
         facts.second(|adapter| {
             adapter.hardware_id.vendor = 0x8086;

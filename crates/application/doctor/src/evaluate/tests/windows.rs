@@ -24,6 +24,10 @@ fn windows() {
     ] {
         table.row(format!("build {build}"), |facts| facts.set_build(build));
     }
+    table.row("only the build is known", |facts| {
+        facts.snapshot.host =
+            HostFacts { build: facts.snapshot.host.build, ..HostFacts::default() };
+    });
     table.row("nothing is known of the host", |facts| facts.snapshot.host = HostFacts::default());
     insta::assert_snapshot!(table.text());
 }
@@ -120,6 +124,10 @@ fn containerd() {
     }
     row("2.3.2", None);
     row("without a version", None);
+    table.row("containerd 2.0.10 beside kubelet 1.35.0", |facts| {
+        set(facts, program(r"C:\containerd.exe", "2.0.10"), Some(&[]));
+        facts.snapshot.node.kubelet = Some(program(r"C:\k\kubelet.exe", "v1.35.0"));
+    });
     table.row("no containerd", |facts| {
         set(facts, Program::NotFound(vec!["PATH".to_owned()]), None);
     });
