@@ -25,8 +25,6 @@ impl Effort {
 /// The results of a group of measurements.
 pub(crate) struct Group {
     pub(crate) title: &'static str,
-    /// How the results were measured.
-    pub(crate) how: &'static str,
     pub(crate) rows: Vec<Row>,
 }
 

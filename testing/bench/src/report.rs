@@ -7,7 +7,7 @@ use crate::group::{AppliesTo, Budget, Group, Row};
 /// Formats the results as a table for a terminal.
 pub(crate) fn text(groups: &[Group]) -> String {
     let mut out = String::new();
-    for Group { title, rows, .. } in groups {
+    for Group { title, rows } in groups {
         let [median, p99, spread, budget] = HEADINGS;
         append(&mut out, format_args!("\n{title}\n"));
         append(
@@ -31,8 +31,8 @@ pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
     for (name, fact) in machine {
         append(&mut out, format_args!("| {name} | {fact} |\n"));
     }
-    for Group { title, how, rows } in groups {
-        append(&mut out, format_args!("\n## {title}\n\n{how}\n\n"));
+    for Group { title, rows } in groups {
+        append(&mut out, format_args!("\n## {title}\n\n"));
         append(&mut out, format_args!("| | {} |\n", HEADINGS.join(" | ")));
         out.push_str("|---|---|---|---|---|\n");
         for row in rows {
@@ -45,12 +45,10 @@ pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
 const INTRODUCTION: &str = "\
 # Benchmarks
 
-`cargo xtask bench` writes this page. It measures the release program from outside, as a kubelet would use it: an inventory with eight GPUs, `serve` with both
-driver models, real sockets, and a client in Rust on the same machine. The budget column shows the limit of a result and the statistic to which it applies.
-No test asserts these results, because they depend on the machine and its load.
-
-The results are those of eight GPUs with 16 replicas each, unless a row names others. On a live host, the plugin also checks each file of an
-allocation, which is not part of them.
+`cargo xtask bench` measures the release program from outside, as a kubelet would use it, and writes this page. The files of
+[testing/bench](https://github.com/OWNER/REPOSITORY/tree/main/testing/bench/src/measures) describe each measurement. The host is an inventory with eight GPUs of
+16 replicas each, unless a row names others. A budget names the limit and the statistic to which it applies; no test asserts it, because results depend
+on the machine.
 
 | machine | |
 |---|---|

@@ -728,7 +728,7 @@ func mustBeMetrics(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := read(t, "docs/metrics.md") + read(t, "docs/labels.md")
+	pages := read(t, "docs/reference/metrics.md") + read(t, "docs/labels.md")
 	for _, selector := range parser.ExtractSelectors(expression) {
 		// Prometheus itself adds `up`, and kube-state-metrics has metrics of DaemonSets.
 		name := selector[len(selector)-1].Value

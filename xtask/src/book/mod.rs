@@ -40,7 +40,7 @@ fn copy(from: &Path, to: &Path, repository: &str) -> Result<()> {
         let copied = to.join(path.file_name().context("a file has a name")?);
         if path.is_dir() {
             copy(&path, &copied, repository)?;
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+        } else if is_page(&path) {
             let text = fs::read_to_string(&path)?;
             fs::write(copied, text.replace(NO_REPOSITORY, repository))?;
         } else {
@@ -53,20 +53,20 @@ fn copy(from: &Path, to: &Path, repository: &str) -> Result<()> {
 /// The list of pages that mdBook needs, from the table of contents. The first page of each entry is
 /// a chapter. The further pages are its subchapters, without links to headings.
 fn summary(contents: &str) -> String {
-    let mut summary = "[Documentation](README.md)\n".to_owned();
+    let mut summary = vec!["[Documentation](README.md)\n".to_owned()];
     for line in contents.lines() {
         if let Some(section) = line.strip_prefix("## ") {
-            summary += &format!("\n# {section}\n\n");
+            summary.push(format!("\n# {section}\n\n"));
         }
         let is_entry = line.starts_with("- ");
         if is_entry || line.starts_with("  ") {
             for (position, link) in links(line).enumerate() {
                 let indent = if is_entry && position == 0 { "" } else { "  " };
-                summary += &format!("{indent}- {link}\n");
+                summary.push(format!("{indent}- {link}\n"));
             }
         }
     }
-    summary
+    summary.concat()
 }
 
 /// The links of a line to whole pages, as `[text](page.md)`.
@@ -74,8 +74,12 @@ fn links(line: &str) -> impl Iterator<Item = String> {
     line.split('[').filter_map(|part| {
         let (text, rest) = part.split_once("](")?;
         let (page, _) = rest.split_once(')')?;
-        page.ends_with(".md").then(|| format!("[{text}]({page})"))
+        is_page(Path::new(page)).then(|| format!("[{text}]({page})"))
     })
+}
+
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "md")
 }
 
 #[cfg(test)]

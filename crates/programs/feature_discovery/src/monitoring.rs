@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(rows.lines().count() - 2, exposed.matches("# TYPE ").count());
         let begin = "<!-- generated from crates/programs/feature_discovery/src/monitoring.rs by \
                      cargo xtask update -->\n";
-        doc_pages::assert_part("metrics.md", begin, &rows);
+        doc_pages::assert_part("reference/metrics.md", begin, &rows);
     }
 
     #[tokio::test]

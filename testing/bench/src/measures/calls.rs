@@ -1,4 +1,8 @@
 //! How long an allocation takes, compared with a call that does nothing.
+//!
+//! One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one replica,
+//! with 16 files, alternate. The time ends when the bytes of the answer are received. The ratio is
+//! that of the medians of 1,000 pairs.
 
 use std::path::Path;
 use std::time::Instant;
@@ -45,9 +49,6 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     }
     Ok(Group {
         title: "Allocate compared with an empty call",
-        how: "One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one \
-              replica, with 16 files, alternate. The time ends when the bytes of the answer are \
-              received. The ratio is that of the medians of 1,000 pairs.",
         rows: vec![
             Row::new("empty call", "µs", empty)?,
             Row::new("Allocate", "µs", allocate)?,

@@ -1,4 +1,8 @@
 //! How long it takes until a change of the adapters reaches the kubelet.
+//!
+//! Measures the time from the rename that replaces the inventory, in which one GPU becomes
+//! unhealthy or healthy again, until the kubelet has received and decoded the device list. The
+//! plugin looks at the file once a second.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,9 +44,6 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     }
     Ok(Group {
         title: "Changes",
-        how: "From the rename that replaces the inventory, in which one GPU becomes unhealthy or \
-              healthy again, until the kubelet has received and decoded the device list. The \
-              plugin looks at the file once a second.",
         rows: vec![
             Row::new("change to list", "ms", values)?.within(LIMIT, AppliesTo::Percentile99),
         ],

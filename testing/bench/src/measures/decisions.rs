@@ -1,4 +1,6 @@
 //! How long a preferred allocation takes, without a program around it.
+//!
+//! The function is called in the measuring program, which is built as the release program is.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -22,7 +24,6 @@ pub(super) fn measure(effort: Effort) -> Result<Group> {
     let what = format!("all of {REPLICAS} replicas");
     Ok(Group {
         title: "Preferred allocation",
-        how: "Called in the measuring program, which is built as the release program is.",
         rows: vec![Row::new(what, "ms", preferred(effort)?)?.within(50.0, AppliesTo::Percentile99)],
     })
 }

@@ -1,5 +1,11 @@
 //! What an API server receives from the feature discovery of many nodes. The cluster's tests
 //! measure it; here, their figures become a part of the report.
+//!
+//! The programs `directx-feature-discovery` of 1,000 nodes in one process, each with its own
+//! account and connections, and an API server of Kubernetes 1.37 on the same machine, whose audit
+//! log counts the requests. The programs start one after another. In the steady state, another
+//! client changes every node object three times; it ends before the first heartbeats. Then the
+//! programs are restarted, and the API server is killed and started again.
 
 use std::path::Path;
 
@@ -71,14 +77,8 @@ fn group(figures: &Figures) -> Result<Group> {
         .within(4.0, AppliesTo::Percentile99),
         Row::new("outage: writes", requests, outage.writes())?.within(1.0, AppliesTo::Median),
     ];
-    Ok(Group { title: "API requests of many nodes", how: HOW, rows })
+    Ok(Group { title: "API requests of many nodes", rows })
 }
-
-const HOW: &str = "\
-The programs `directx-feature-discovery` of 1,000 nodes in one process, each with its own account and connections, and an API server of
-Kubernetes 1.37 on the same machine, whose audit log counts the requests. The programs start one after another. In the steady state, another
-client changes every node object three times; it ends before the first heartbeats. Then the programs are restarted, and the API server is
-killed and started again.";
 
 impl Phase {
     fn all(&self) -> Vec<f64> {

@@ -1,4 +1,8 @@
 //! How often the program wakes up while idle.
+//!
+//! Counts the voluntary context switches of all threads (`/proc/PID/task/*/status`) over 10 s,
+//! while a kubelet has the device lists and nothing changes. The sockets and files are checked once
+//! a second.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,11 +42,5 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
         [] => Vec::new(),
         _ => vec![Row::new("wake-ups", "/s", values)?],
     };
-    Ok(Group {
-        title: "Idle",
-        how: "Voluntary context switches of all threads (`/proc/PID/task/*/status`) over 10 s, \
-              while a kubelet has the device lists and nothing changes. The sockets and files are \
-              checked once a second.",
-        rows,
-    })
+    Ok(Group { title: "Idle", rows })
 }

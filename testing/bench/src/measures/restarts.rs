@@ -1,4 +1,7 @@
 //! How long it takes until a restarted kubelet has the device list again.
+//!
+//! Measures the time from the moment a new kubelet listens, 1 to 2 s after the old one stopped,
+//! until it has the device list.
 
 use std::path::Path;
 use std::time::Duration;
@@ -34,12 +37,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
         let values = restarts(program, cleanup, effort.times(40)).await?;
         rows.push(Row::new(what, "ms", values)?.within(LIMIT, AppliesTo::Percentile99));
     }
-    Ok(Group {
-        title: "Registration after a kubelet restart",
-        how: "From the moment a new kubelet listens, 1 to 2 s after the old one stopped, until it \
-              has the device list.",
-        rows,
-    })
+    Ok(Group { title: "Registration after a kubelet restart", rows })
 }
 
 /// The `n`th pause. The pauses are spread over a second, so that the results do not depend on the

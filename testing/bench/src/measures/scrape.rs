@@ -1,4 +1,8 @@
 //! What a scrape of `/metrics` costs.
+//!
+//! The text is formatted in the measuring program: 16 GPUs with 12 engines each, and a pod on each
+//! GPU. A scrape is one of the program with eight GPUs of 16 replicas: the time on a processor of
+//! all its threads (`/proc/PID/task/*/schedstat`).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -37,13 +41,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     if !cpu.is_empty() {
         rows.push(Row::new("CPU time of a scrape", "ms", cpu)?.within(5.0, AppliesTo::Median));
     }
-    Ok(Group {
-        title: "Metrics",
-        how: "The text is formatted in the measuring program: 16 GPUs with 12 engines each, and \
-              a pod on each GPU. A scrape is one of the program with eight GPUs of 16 replicas: \
-              the time on a processor of all its threads (`/proc/PID/task/*/schedstat`).",
-        rows,
-    })
+    Ok(Group { title: "Metrics", rows })
 }
 
 /// CPU times in milliseconds.

@@ -1,4 +1,6 @@
 //! The sizes of the programs.
+//!
+//! Those of the stripped files that `cargo build --release` creates.
 
 use std::path::Path;
 
@@ -9,7 +11,6 @@ use crate::group::{AppliesTo, Group, Row};
 pub(super) fn measure(plugin: &Path, probe: &Path) -> Result<Group> {
     Ok(Group {
         title: "Size",
-        how: "The stripped files that `cargo build --release` creates.",
         rows: vec![
             Row::new("directx-device-plugin", "MiB", vec![mebibytes(plugin)?])?
                 .within(10.0, AppliesTo::Median),

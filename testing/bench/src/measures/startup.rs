@@ -1,4 +1,7 @@
 //! How long the program takes to start, and how much memory it uses afterwards.
+//!
+//! Measures the time from the start of the process until a running kubelet has received and decoded
+//! the device list. Memory is `VmRSS` 0.3 s after that.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,10 +38,5 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
         let resident = Row::new("resident", "MiB", resident)?;
         rows.push(resident.within(RESIDENT_MIB, AppliesTo::Median));
     }
-    Ok(Group {
-        title: "Start and memory",
-        how: "From the start of the process until a running kubelet has received and decoded the \
-              device list. Memory is `VmRSS` 0.3 s after that.",
-        rows,
-    })
+    Ok(Group { title: "Start and memory", rows })
 }

@@ -1,4 +1,4 @@
-//! The table of `docs/metrics.md`, which is generated.
+//! The table of `docs/reference/metrics.md`, which is generated.
 
 use std::fmt::Write as _;
 
@@ -37,5 +37,5 @@ fn is_device_label(label: &str) -> bool {
 
 #[test]
 fn the_page_lists_every_metric() {
-    doc_pages::assert_part("metrics.md", BEGIN, &table());
+    doc_pages::assert_part("reference/metrics.md", BEGIN, &table());
 }

@@ -75,10 +75,13 @@
 //!
 //! # Every key
 //!
+//! A key without `required` may be left out: then it is unknown, empty, none or false, unless its
+//! comment says otherwise.
+//!
 //! ```yaml
 //! schema: directx-inventory/v1          # required
 //! recordedBy: 0.1.0                     # the version of `record`; such a file ends with `complete: true`
-//! host:                                 # optional, as is everything in it
+//! host:
 //!   platform: windows                   # always windows, also if left out
 //!   product: Microsoft Windows Server 2022 Datacenter
 //!   displayVersion: 21H2
@@ -87,9 +90,9 @@
 //!   hcsSchemas: ['2.5']
 //!   wow64: true                         # whether SysWOW64 exists; true if left out
 //!   container: false                    # whether the host is the view from inside a container,
-//!                                       # where runtime files are not known; false if left out
+//!                                       # where runtime files are not known
 //!   systemRoot: 'C:\Windows'            # %SystemRoot%; C:\Windows if left out
-//! node:                                 # optional, as is everything in it; unknown if left out
+//! node:
 //!   hcsError:                           # why there are no host.hcsSchemas
 //!     kind: missing                     # required; missing (not installed) or unresponsive
 //!     message: no Host Compute Service  # required
@@ -106,7 +109,7 @@
 //!       name: NVIDIA Tesla T4
 //!       driverVersion: '528.49'         # NVIDIA's own version
 //!       driverModel: WDDM               # WDDM, MCDM or TCC
-//! devicesWithoutAdapter:                # none if left out; display and compute devices with a problem,
+//! devicesWithoutAdapter:                # display and compute devices with a problem,
 //!                                       # for which Windows lists no adapter; only reported
 //! - id: 'PCI\VEN_10DE&DEV_25B6\4&1'     # required, as is problemCode; the other keys are those of pnp
 //!   description: NVIDIA A2
@@ -115,36 +118,36 @@
 //! - luid: 7048070                       # required; signed 64-bit, unique
 //!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required
 //!   hardware: true                      # required
-//!   integrated: false                   # false if left out
-//!   detachable: false                   # false if left out
+//!   integrated: false
+//!   detachable: false
 //!   indirectDisplay: false              # whether the graphics kernel calls it an indirect display, such as
-//!                                       # that of a remote session; false if left out
+//!                                       # that of a remote session
 //!   hardwareId: {vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}   # the last two 0 if left out
-//!   driverDescription: NVIDIA Tesla T4  # empty if left out
-//!   driverVersion: 31.0.15.2849         # unknown if left out
-//!   dedicatedMemoryMiB: 15360           # unknown if left out
+//!   driverDescription: NVIDIA Tesla T4
+//!   driverVersion: 31.0.15.2849
+//!   dedicatedMemoryMiB: 15360
 //!   load:                               # for metrics without a GPU; the daemon reports it all the time
 //!     utilizationPercent: 40            # of the 3D engine, from 0 to 100; 0 if left out
 //!     usedMemoryMiB: 6144               # at most dedicatedMemoryMiB; 0 if left out
-//!   nvidia:                             # optional, as is everything in it; what NVML reports of the GPU
-//!     computeCapability: '7.5'          # unknown if left out
-//!     license:                          # unknown if left out
+//!   nvidia:                             # what NVML reports of the GPU
+//!     computeCapability: '7.5'
+//!     license:
 //!       state: licensed                 # required; licensed, unlicensed, or not-required
 //!       expires: 2026-12-01T10:00:00Z   # left out: it does not expire
 //!   pnp:                                # left out: no device carries this LUID
 //!     id: 'PCI\VEN_10DE&DEV_1EB8\3&13C0B0C5&1&D8'   # required; unique without case
-//!     description: NVIDIA Tesla T4      # empty if left out
-//!     manufacturer: NVIDIA              # empty if left out
+//!     description: NVIDIA Tesla T4
+//!     manufacturer: NVIDIA
 //!     driverKey: '{4d36e968-e325-11ce-bfc1-08002be10318}\0004'   # no driver if left out
-//!     driverDate: 2023-02-14            # unknown if left out
-//!     locationPaths: ['PCIROOT(0)#PCI(1B00)']       # none if left out
-//!     numaNode: 0                       # unknown if left out
+//!     driverDate: 2023-02-14
+//!     locationPaths: ['PCIROOT(0)#PCI(1B00)']
+//!     numaNode: 0
 //!     problemCode: 0                    # 0, a working device, if left out
 //!   driverStore:                        # left out: the folder was not found
 //!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required; if it is not in
 //!                                       # that folder or HostDriverStore\FileRepository, no file is used
 //!     files: [nvcuda_loader64.dll]      # left out: every file that is named exists
-//!     copyToVm:                         # none if left out
+//!     copyToVm:
 //!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ: a list of strings,
 //!         '01': [nvcuda_loader64.dll, nvcuda.dll]
 //!         '02': nvapi64.dll             # or REG_SZ
