@@ -156,16 +156,4 @@ mod tests {
             assert_eq!(name.parse::<ResourceName>().unwrap().is_shared(), is_shared, "{name}");
         }
     }
-
-    #[test]
-    fn shared_names_have_at_most_63_characters_after_the_domain() {
-        let suffix = ".shared".len();
-        let longest = format!("a/{}", "n".repeat(63 - suffix));
-        let name: ResourceName = longest.parse().unwrap();
-        assert_eq!(name.shared().map(|name| name.as_str().len()), Ok("a/".len() + 63));
-        let too_long = format!("a/{}", "n".repeat(64 - suffix));
-        let name: ResourceName = too_long.parse().unwrap();
-        let error = name.shared().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("`{too_long}.shared` has a name that")), "{error}");
-    }
 }
