@@ -94,31 +94,3 @@ fn as_markdown(paragraph: &str) -> String {
         format!("{paragraph}\n\n")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::builder::PossibleValuesParser;
-
-    #[test]
-    fn arguments_are_rows_with_values_and_defaults() {
-        let form = Arg::new("form")
-            .long("form")
-            .short('f')
-            .help("a|b")
-            .value_name("FORM")
-            .value_parser(PossibleValuesParser::new(["text", "json"]))
-            .default_value("text");
-        let sub = |name| Command::new(name).about("does part").arg(form.clone());
-        let first = sub("sub").after_help("Examples:\n  prog sub\n\nExits with 1.");
-        let command = Command::new("prog").about("does work").subcommands([first, sub("second")]);
-        let text = reference(&command, 2);
-        assert_eq!(
-            text,
-            "## prog\n\ndoes work\n\n```text\nprog [COMMAND]\n```\n\n### prog sub\n\ndoes part\n\n\
-             | Argument | Meaning |\n|---|---|\n\
-             | `-f`, `--form <FORM>` | a\\|b (`text`, `json`); default `text` |\n\n\
-             Exits with 1.\n\n### prog second\n\ndoes part\n\nAs above: `--form <FORM>`.\n"
-        );
-    }
-}

@@ -323,7 +323,10 @@ mod tests {
             for part in ["PATCH", "GET"] {
                 let server = TestServer::new(labeled());
                 server.refuse(code, "the reason", part);
+                let began = Instant::now();
                 let failure = cleaned(&server, None).await.1.unwrap_err();
+                let has_waited = began.elapsed() > Duration::from_mins(1);
+                assert_eq!(has_waited, matches!(code, 429 | 500), "{part} {code}");
                 let found = failure.hint_text().unwrap_or_default();
                 assert!(found.contains(hint), "{part} {code}: {found}");
             }

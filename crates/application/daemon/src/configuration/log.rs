@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_new_for_a_driver_model_is_logged() {
+    fn what_is_set_is_logged_and_then_what_is_new_for_a_driver_model() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         let config = |text: &str, notices: &[&str]| {
@@ -81,5 +81,10 @@ mod tests {
         }
         assert_eq!(text.matches("has no effect").count(), 1, "{text}");
         assert!(text.contains("unknown until now"), "{text}");
+        super::log(&after);
+        let all = log.text();
+        let later = all.strip_prefix(&text).unwrap();
+        let set = later.lines().filter(|line| line.contains("INFO") && line.contains(" value="));
+        assert_eq!((set.count(), later.matches("has no effect").count()), (2, 2), "{later}");
     }
 }

@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn a_file_that_is_not_trusted_is_read_again() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        let mut is_read = |state| watched.update(|| reading(state)).is_some();
+        let mut is_read =
+            |state| watched.update(|| reading(state)).is_some_and(|update| update.is_ok());
         assert!(!is_read(FileState::Distrusted));
         assert!(is_read(FileState::Distrusted), "its path was not known before");
         assert!(!is_read(FileState::Distrusted), "it is still ignored");

@@ -69,8 +69,11 @@ fn resources_appear_disappear_and_change_their_replicas() {
 
     devices.reconfigure(catalog_of("multitenancy: 2")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 4)]);
+    let id = devices.set().resources[0].replicas().next().unwrap().id.to_string();
+    allocate(&*display, &[id]).unwrap();
     let counted = devices.published.metrics.resources();
     assert!(counted.keys().eq([DISPLAY]), "{counted:?}");
+    assert_eq!((counted[DISPLAY].allocations, counted[DISPLAY].list_updates), (1, 4));
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
     let refusal = allocate(&*rule, &ids).unwrap_err();

@@ -117,6 +117,7 @@ mod tests {
         assert_eq!(comparison.next().await, [warning(7)]);
         comparison.request(&both);
         assert!(tokio::time::timeout(10 * SETTLED, comparison.next()).await.is_err());
+        assert!(!comparison.query.is_running());
 
         // A burst of changes is compared once.
         let [one, _] = <[Adapter; 2]>::try_from(both.adapters.clone()).unwrap();
