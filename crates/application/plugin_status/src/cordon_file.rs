@@ -246,7 +246,7 @@ pub fn devices_in(path: impl AsRef<Path>) -> Cordons {
     }
 }
 
-/// The names in a file that [`write`] has written. Any other content is damaged, as after a loss of
+/// The names in a file that [`write()`] has written. Any other content is damaged, as after a loss of
 /// power, and may have named any device.
 fn names_in(text: &[u8]) -> io::Result<Vec<DeviceName>> {
     let lines = std::str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
