@@ -1101,6 +1101,12 @@ async fn a_node_object_that_is_made_again_gets_everything_at_once() {
         sleep(Duration::from_secs(1)).await;
         let expected = server.node()["metadata"]["labels"].clone();
         assert_eq!(server.node()["spec"]["taints"], json!([]));
+        server.change(|object| *object = node("second"));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(server.node()["metadata"]["labels"], expected);
+        assert_eq!(server.node()["spec"]["taints"], json!([]));
+        assert_eq!(is_ready(&server), both("True", "DevicesReady"));
+
         server.delete();
         sleep(MINUTE).await;
         let _ = requests(&server);
@@ -1108,7 +1114,7 @@ async fn a_node_object_that_is_made_again_gets_everything_at_once() {
         sleep(MINUTE).await;
         assert_eq!(requests(&server), [""; 0], "there is no node");
         states.send(healthy()).unwrap();
-        server.change(|object| *object = node("second"));
+        server.change(|object| *object = node("third"));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(server.node()["metadata"]["labels"], expected);
         assert_eq!(server.node()["spec"]["taints"], json!([]));
