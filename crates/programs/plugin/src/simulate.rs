@@ -43,11 +43,8 @@ use crate::simulate::simulated_host::{SimulatedHost, Source, WindowsServer};
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
-                  be refused. For more than 15 replicas, simulates 15 such pods, and one that requests \
-                  more devices than are left. With --log-level, also prints what the daemon would log. \
-                  With --verbose or --gfd-labels, also prints the labels and conditions of the node as \
-                  directx-feature-discovery sets them. \
+    after_help = "Without --pod, simulates one pod per replica of each resource, up to 15, plus one that \
+                  must be refused. With --log-level, also prints what the daemon would log. \
                   Exit codes: 0, or 1 if a pod of --pod is refused.
 
 Examples:
