@@ -142,9 +142,9 @@ fn tests_under_wine() -> Result<BTreeSet<String>> {
 
 /// Runs the tests of `wine_suite` that `filters` select, and stops the programs of every prefix.
 fn wine_suite(filters: &[&str]) -> Result<()> {
-    run(ignored_tests(&["--test", "wine"]).args(filters))?;
+    let result = run(ignored_tests(&["--test", "wine"]).args(filters));
     for prefix in ["prefix", "suite-1", "suite-2", "two-gpus"] {
         run(Command::new(script()).args(["--prefix", prefix, "--stop"]))?;
     }
-    Ok(())
+    result
 }

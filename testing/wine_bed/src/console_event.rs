@@ -2,13 +2,14 @@
 #![allow(unsafe_code, reason = "starts a thread in another process")]
 
 use anyhow::{Context, Result, bail};
-use windows::Win32::Foundation::{CloseHandle, HANDLE};
+use windows::Win32::Foundation::{CloseHandle, HANDLE, WAIT_OBJECT_0};
 use windows::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
 };
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows::Win32::System::Threading::{
     CreateRemoteThread, LPTHREAD_START_ROUTINE, OpenProcess, PROCESS_ALL_ACCESS,
+    WaitForSingleObject,
 };
 use windows::core::{s, w};
 
@@ -57,8 +58,13 @@ fn send(process: u32) -> Result<()> {
     let process = Handle(unsafe { OpenProcess(PROCESS_ALL_ACCESS, false, process) }?);
     let event = std::ptr::without_provenance(SHUTDOWN);
     // SAFETY: the process is open, and the routine takes the number of the event as its pointer.
-    let thread = unsafe { CreateRemoteThread(process.0, None, 0, routine, Some(event), 0, None) }?;
-    drop(Handle(thread));
+    match unsafe { CreateRemoteThread(process.0, None, 0, routine, Some(event), 0, None) } {
+        Ok(thread) => drop(Handle(thread)),
+        // One that has just ended, as the plugin's short-lived children do, takes no thread.
+        // SAFETY: the process is open.
+        Err(_) if unsafe { WaitForSingleObject(process.0, 0) } == WAIT_OBJECT_0 => {}
+        Err(error) => return Err(error.into()),
+    }
     Ok(())
 }
 
